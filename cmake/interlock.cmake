@@ -1,0 +1,56 @@
+# How targets are made here. One static library per folder of src/, its sources listed by hand; its
+# LINKS are the statement of what the folder may use.
+
+# il_library(name SOURCES … LINKS …)
+function(il_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC il_options ${arg_LINKS})
+endfunction()
+
+# il_test(name SOURCES … LINKS … LABEL …): a GoogleTest program, one ctest entry per test. The label
+# is the folder's name: `./dev test glob` runs it. TIMEOUT in seconds, per test.
+function(il_test name)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  if(NOT INTERLOCK_TESTS)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} il_testing GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# il_program(name SOURCES … LINKS …): lands in build/<preset>/bin/.
+function(il_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+# il_bench(name SOURCES … LINKS …) and il_fuzz(name SOURCES … LINKS …): only where they are built.
+function(il_bench name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  if(NOT INTERLOCK_BENCH)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+endfunction()
+
+function(il_fuzz name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  if(NOT INTERLOCK_FUZZ)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+endfunction()
