@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "db/connection.h"
+#include "db/migrate.h"
+
+namespace interlock::sqlite {
+
+// kFull: an acknowledged write survives a power cut. kFast: it survives the process, but the last
+// moments before a power cut may be lost (never torn).
+enum class Durability : std::uint8_t { kFull, kFast };
+
+enum class Access : std::uint8_t {
+  kReadOnly,
+  kReadWrite,          // the file must exist
+  kReadWriteOrCreate,  // new directories 0700, new files 0600
+};
+
+struct OpenOptions {
+  std::filesystem::path path;
+  Access access = Access::kReadWrite;
+  Durability durability = Durability::kFull;
+  std::chrono::milliseconds busy_timeout{250};
+  std::string vfs;  // empty = SQLite's own; tests name a fault-injecting one
+};
+
+// A connection to one SQLite file in WAL mode. Opening sets, in this order: busy_timeout,
+// journal_mode=WAL (only if it is not yet, so that concurrent openers never fail on it),
+// foreign_keys=ON, synchronous by durability. A database file or parent directory that is a symlink
+// is refused: somebody else could point it elsewhere between two opens.
+//
+// Used by one thread at a time. Errors are mapped to Errc by the one table in errors.cc; misuse of
+// the SQLite API is our bug and fails a check.
+class Connection final : public db::Connection, public db::Migratable {
+ public:
+  static Result<std::unique_ptr<Connection>> Open(const OpenOptions& options);
+  ~Connection() override;
+
+  Result<std::int64_t> Execute(const db::Sql& sql, std::span<const db::Value> values,
+                               const OnRow& on_row) override;
+
+  // db::Migratable
+  db::Connection& connection() override { return *this; }
+  Result<void> BeginExclusive() override;
+  Result<void> Commit() override;
+  void Rollback() override;
+  Result<int> SchemaVersion() override;
+  Result<void> SetSchemaVersion(int version) override;
+  Result<void> RunScript(std::string_view script) override;
+  Result<bool> IsForeign() override;
+  Result<void> BackUpTo(const std::filesystem::path& target) override;
+
+  // Moves the log's content into the database file and empties the log (TRUNCATE).
+  Result<void> Checkpoint();
+  // True while a transaction is open (SQLite rolls back by itself after some errors).
+  bool in_transaction() const;
+
+ private:
+  struct Impl;
+  explicit Connection(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace interlock::sqlite
