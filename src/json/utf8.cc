@@ -1,0 +1,52 @@
+#include "json/utf8.h"
+
+#include <cstdint>
+
+namespace interlock::json {
+namespace {
+
+// A lead byte decides how many bytes follow and what the first of them may be (Unicode 15, table
+// 3-7); the others lie in 80..BF.
+struct Lead {
+  std::size_t follow;
+  std::uint8_t low;
+  std::uint8_t high;
+};
+
+Lead Classify(std::uint8_t byte) {
+  if (byte >= 0xC2 && byte <= 0xDF) return {1, 0x80, 0xBF};
+  if (byte == 0xE0) return {2, 0xA0, 0xBF};  // below: overlong
+  if (byte == 0xED) return {2, 0x80, 0x9F};  // above: surrogates
+  if (byte >= 0xE1 && byte <= 0xEF) return {2, 0x80, 0xBF};
+  if (byte == 0xF0) return {3, 0x90, 0xBF};  // below: overlong
+  if (byte >= 0xF1 && byte <= 0xF3) return {3, 0x80, 0xBF};
+  if (byte == 0xF4) return {3, 0x80, 0x8F};  // above: beyond U+10FFFF
+  return {0, 0, 0};
+}
+
+}  // namespace
+
+Utf8Unit FirstUtf8Unit(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  if (at(0) < 0x80) return {1, true};
+  const Lead lead = Classify(at(0));
+  if (lead.follow == 0) return {1, false};
+  for (std::size_t i = 1; i <= lead.follow; ++i) {
+    if (i == text.size()) return {i, false};
+    const std::uint8_t low = i == 1 ? lead.low : 0x80;
+    const std::uint8_t high = i == 1 ? lead.high : 0xBF;
+    if (at(i) < low || at(i) > high) return {i, false};
+  }
+  return {lead.follow + 1, true};
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Unit unit = FirstUtf8Unit(text);
+    if (!unit.valid) return false;
+    text.remove_prefix(unit.size);
+  }
+  return true;
+}
+
+}  // namespace interlock::json
