@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "json/parse.h"
-#include "json/utf8.h"
+#include "base/utf8.h"
 #include "json/value.h"
 #include "json/write.h"
 

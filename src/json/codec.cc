@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 namespace interlock::json {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "json/utf8.h"
+#include "base/utf8.h"
 #include "json/value.h"
 
 namespace interlock::json {
@@ -141,7 +141,6 @@ std::string Write(const Value& value, const WriteOptions& options) {
 }
 
 void AppendQuoted(std::string& out, std::string_view text) {
-  static constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
   out += '"';
   while (!text.empty()) {
     const auto special = std::ranges::find_if_not(text, IsPlain);
@@ -151,7 +150,7 @@ void AppendQuoted(std::string& out, std::string_view text) {
     if (text.empty()) break;
     const Utf8Unit unit = FirstUtf8Unit(text);
     if (!unit.valid) {
-      out += kReplacement;
+      out += kUtf8Replacement;
     } else if (unit.size > 1) {
       out += text.substr(0, unit.size);
     } else {

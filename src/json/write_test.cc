@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "json/parse.h"
-#include "json/utf8.h"
 #include "json/value.h"
 
 namespace interlock::json {

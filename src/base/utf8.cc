@@ -1,8 +1,10 @@
-#include "json/utf8.h"
+#include "base/utf8.h"
 
 #include <cstdint>
 
-namespace interlock::json {
+#include "base/check.h"
+
+namespace interlock {
 namespace {
 
 // A lead byte decides how many bytes follow and what the first of them may be (Unicode 15, table
@@ -27,17 +29,20 @@ Lead Classify(std::uint8_t byte) {
 }  // namespace
 
 Utf8Unit FirstUtf8Unit(std::string_view text) {
+  IL_CHECK(!text.empty());
   const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  if (at(0) < 0x80) return {1, true};
+  if (at(0) < 0x80) return {1, true, at(0)};
   const Lead lead = Classify(at(0));
-  if (lead.follow == 0) return {1, false};
+  if (lead.follow == 0) return {1, false, 0};
+  char32_t code_point = at(0) & (0x3FU >> lead.follow);
   for (std::size_t i = 1; i <= lead.follow; ++i) {
-    if (i == text.size()) return {i, false};
+    if (i == text.size()) return {i, false, 0};
     const std::uint8_t low = i == 1 ? lead.low : 0x80;
     const std::uint8_t high = i == 1 ? lead.high : 0xBF;
-    if (at(i) < low || at(i) > high) return {i, false};
+    if (at(i) < low || at(i) > high) return {i, false, 0};
+    code_point = (code_point << 6U) | (at(i) & 0x3FU);
   }
-  return {lead.follow + 1, true};
+  return {lead.follow + 1, true, code_point};
 }
 
 bool IsUtf8(std::string_view text) {
@@ -49,4 +54,4 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-}  // namespace interlock::json
+}  // namespace interlock
