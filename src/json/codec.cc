@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/time_text.h"
 #include "base/utf8.h"
 
 namespace interlock::json {
@@ -87,6 +88,15 @@ Result<std::string> Codec<std::string>::Decode(const Value& value, const DecodeC
 }
 
 Value Codec<std::string>::Encode(std::string_view value) { return String(value); }
+
+Result<Timestamp> Codec<Timestamp>::Decode(const Value& value, const DecodeContext& at) {
+  IL_TRY(const std::string text, Codec<std::string>::Decode(value, at));
+  Result<Timestamp> time = ParseRfc3339(text);
+  if (!time.ok()) return BadValue(at, time.error().message());
+  return time;
+}
+
+Value Codec<Timestamp>::Encode(Timestamp value) { return String(FormatRfc3339(value)); }
 
 namespace internal {
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "json/field.h"
 #include "json/parse.h"
@@ -34,8 +35,8 @@
 //   IL_TRY(const Reply reply, json::DecodeText<Reply>(body, json::kLenient));
 //   const std::string text = json::EncodeText(reply);
 //
-// A field may be bool, an integer type, double, std::string, Value (anything, kept as it
-// came), a described struct, or an optional, Field, vector or map<string, …> of these;
+// A field may be bool, an integer type, double, std::string, Timestamp (RFC 3339), Value (anything,
+// kept as it came), a described struct, or an optional, Field, vector or map<string, …> of these;
 // for other types specialise Codec. The JSON name is the member's, less one underscore at its end
 // (`class_` is "class"). Fields are written in the order of IL_JSON_FIELDS.
 //

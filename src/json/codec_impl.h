@@ -95,6 +95,13 @@ struct Codec<std::string> {
   static Value Encode(std::string_view value);
 };
 
+// RFC 3339, written in UTC with the fraction trimmed.
+template <>
+struct Codec<Timestamp> {
+  static Result<Timestamp> Decode(const Value& value, const DecodeContext& at);
+  static Value Encode(Timestamp value);
+};
+
 template <>
 struct Codec<Value> {
   static Result<Value> Decode(const Value& value, const DecodeContext& /*at*/) {

@@ -218,6 +218,25 @@ TEST(JsonCodecDeathTest, ReadingAFieldThatWasNotSentFailsACheck) {
   EXPECT_DEATH((void)*Field<std::string>::Null(), "check failed");
 }
 
+struct Stamped {
+  Timestamp at;
+  std::optional<Timestamp> until;
+};
+IL_JSON_FIELDS(Stamped, at, until)
+
+TEST(JsonCodecTest, TimesAreRfc3339) {
+  const auto stamped = DecodeText<Stamped>(R"({"at":"2026-01-02T05:04:05.250+02:00"})", kLenient);
+  ASSERT_TRUE(stamped.ok()) << stamped.error();
+  EXPECT_EQ(stamped->at.micros, 1'767'323'045'250'000);
+  EXPECT_EQ(EncodeText(*stamped), R"({"at":"2026-01-02T03:04:05.25Z"})");
+  EXPECT_EQ(DecodeText<Stamped>(R"({"at":1})", kLenient).error().message(),
+            "wrong type for field at: expected string, got number");
+  EXPECT_EQ(
+      DecodeText<Stamped>(R"({"at":"2026-02-30T00:00:00Z"})", kLenient).error().message(),
+      "bad value for field at: \"2026-02-30T00:00:00Z\" is not a time: 2026-02 has no day 30; "
+      "write it like 2026-01-02T15:04:05Z");
+}
+
 enum class Colour : std::uint8_t { kRed, kGreen };
 
 }  // namespace
