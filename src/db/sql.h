@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,6 +46,8 @@ Value Bind(std::string&&) = delete;  // would dangle
 inline Value Bind(const char* value) { return std::string_view(value); }
 inline Value Bind(Blob value) { return value; }
 template <typename T>
+Value Bind(const T*) = delete;  // would become a bool
+template <typename T>
 Value Bind(const std::optional<T>& value) {
   if (!value) return Null{};
   return Bind(*value);
@@ -52,7 +55,8 @@ Value Bind(const std::optional<T>& value) {
 
 // The current row of a running statement. Columns count from 0. Text and blobs are views that die
 // when the callback that received the row returns. Reading a column as a type it does not have is
-// our bug and fails a check; a NULL read as text is "", as a number 0, unless asked with IsNull.
+// our bug and fails a check (an integer may be read as a double); a NULL read as text is "", as a
+// number 0, unless asked with IsNull.
 class Row {
  public:
   virtual bool IsNull(int column) const = 0;

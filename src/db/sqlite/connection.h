@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "db/connection.h"
@@ -33,7 +35,11 @@ struct OpenOptions {
 // A connection to one SQLite file in WAL mode. Opening sets, in this order: busy_timeout,
 // journal_mode=WAL (only if it is not yet, so that concurrent openers never fail on it),
 // foreign_keys=ON, synchronous by durability. A database file or parent directory that is a symlink
-// is refused: somebody else could point it elsewhere between two opens.
+// is refused: somebody else could point it elsewhere between two opens. A read-only connection
+// takes the journal mode it finds, and refuses writes also by query_only.
+//
+// Transactions are begun and ended by the functions below only: BEGIN, COMMIT, SAVEPOINT and the
+// like as an Sql fail a check, so that no storage code can end the transaction it was lent.
 //
 // Used by one thread at a time. Errors are mapped to Errc by the one table in errors.cc; misuse of
 // the SQLite API is our bug and fails a check.
@@ -48,18 +54,32 @@ class Connection final : public db::Connection, public db::Migratable {
   // db::Migratable
   db::Connection& connection() override { return *this; }
   Result<void> BeginExclusive() override;
+  // After a failure in_transaction() tells: still open, then surely nothing was committed; not
+  // open, then the log was being written, and only a later look at the file tells.
   Result<void> Commit() override;
-  void Rollback() override;
+  void Rollback() override;  // does nothing when none is open
   Result<int> SchemaVersion() override;
   Result<void> SetSchemaVersion(int version) override;
   Result<void> RunScript(std::string_view script) override;
   Result<bool> IsForeign() override;
   Result<void> BackUpTo(const std::filesystem::path& target) override;
 
-  // Moves the log's content into the database file and empties the log (TRUNCATE).
+  // A read transaction: from the first statement to Commit() or Rollback() all see one state.
+  Result<void> BeginSnapshot();
+
+  // One level of undo inside a transaction. Rolling back leaves the savepoint open; releasing it
+  // keeps what was done since as part of the transaction.
+  Result<void> Savepoint();
+  Result<void> RollbackToSavepoint();
+  Result<void> ReleaseSavepoint();
+
+  // Moves the log's content into the database file and empties the log (TRUNCATE). kBusy while
+  // another connection reads an old snapshot or writes; nothing is lost then.
   Result<void> Checkpoint();
   // True while a transaction is open (SQLite rolls back by itself after some errors).
   bool in_transaction() const;
+  // Where the file is, symlinks above its directory resolved.
+  const std::filesystem::path& path() const;
 
  private:
   struct Impl;

@@ -1,0 +1,267 @@
+#include "db/sqlite/connection.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "db/sqlite/errors.h"
+#include "db/sqlite/files.h"
+#include "db/sqlite/statement.h"
+
+namespace interlock::sqlite {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every Sql is a constant of the program, so their number is bounded; more than this means that
+// texts are made up at run time.
+constexpr std::size_t kStatementsMax = 1000;
+
+// Of many processes that open a fresh file, one at a time may switch it to WAL, and SQLite does not
+// wait for that lock by itself. 250 tries of at most 10 ms outlast any crowd of openers.
+constexpr int kWalTriesMax = 250;
+constexpr int kWalPauseStepMicros = 500;
+constexpr int kWalPauseMaxMicros = 10'000;
+
+struct CloseDb {
+  void operator()(sqlite3* db) const {
+    const int code = sqlite3_close(db);
+    IL_CHECK(code == SQLITE_OK, "a connection was closed while statements live");
+  }
+};
+using DbPtr = std::unique_ptr<sqlite3, CloseDb>;
+
+const char* VfsName(const std::string& vfs) { return vfs.empty() ? nullptr : vfs.c_str(); }
+
+// Opens without touching the file's content.
+Result<DbPtr> OpenDb(const fs::path& path, int mode, const OpenOptions& options) {
+  sqlite3* raw = nullptr;
+  const int flags = mode | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW |
+                    SQLITE_OPEN_EXRESCODE;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, VfsName(options.vfs));
+  DbPtr db(raw);
+  if (code != SQLITE_OK) return ErrorFrom(code, raw, "opening");
+  sqlite3_busy_timeout(raw, static_cast<int>(options.busy_timeout.count()));
+  return db;
+}
+
+// Runs `text`, all its statements; the first column of the last row, if any.
+Result<std::string> RunText(sqlite3* db, std::string_view text) {
+  std::string last;
+  while (!text.empty()) {
+    sqlite3_stmt* raw = nullptr;
+    const char* tail = nullptr;
+    int code = sqlite3_prepare_v3(db, text.data(), static_cast<int>(text.size()), 0, &raw, &tail);
+    const auto end = static_cast<std::size_t>(tail - text.data());
+    const std::string_view statement = text.substr(0, code == SQLITE_OK ? end : text.size());
+    while (code == SQLITE_OK || code == SQLITE_ROW) {
+      if (raw == nullptr) break;  // a comment or white space
+      code = sqlite3_step(raw);
+      if (code != SQLITE_ROW) continue;
+      const unsigned char* column = sqlite3_column_text(raw, 0);
+      last = column == nullptr ? "" : reinterpret_cast<const char*>(column);
+    }
+    std::optional<Error> error;
+    if (code != SQLITE_OK && code != SQLITE_DONE) {
+      const std::size_t start = std::min(statement.find_first_not_of(" \t\r\n"), statement.size());
+      error = ErrorFrom(code, db, fmt::format("running {}", statement.substr(start, 120)));
+    }
+    sqlite3_finalize(raw);
+    if (error) return *std::move(error);
+    text.remove_prefix(end);
+  }
+  return last;
+}
+
+Result<void> TryToEnterWal(sqlite3* db, Access access) {
+  IL_TRY(const std::string mode, RunText(db, "PRAGMA journal_mode"));
+  if (mode == "wal" || access == Access::kReadOnly) return {};
+  IL_TRY(const std::string entered, RunText(db, "PRAGMA journal_mode=WAL"));
+  if (entered == "wal") return {};
+  return Error(Errc::kIo, fmt::format("{}: this file system cannot hold a database that several "
+                                      "processes share (journal mode stays '{}'); use a local disk",
+                                      sqlite3_db_filename(db, "main"), entered));
+}
+
+// The first look at the content: finds out what is no database, and settles the journal mode. A
+// reader need not switch it, but must wait out one who does.
+Result<void> FirstLook(sqlite3* db, const OpenOptions& options) {
+  sqlite3_vfs* vfs = sqlite3_vfs_find(VfsName(options.vfs));
+  IL_CHECK(vfs != nullptr);
+  for (int tries = 1;; ++tries) {
+    Result<void> done = TryToEnterWal(db, options.access);
+    if (done || done.error().code() != Errc::kBusy || tries == kWalTriesMax) return done;
+    vfs->xSleep(vfs, std::min(tries * kWalPauseStepMicros, kWalPauseMaxMicros));
+  }
+}
+
+Result<void> Configure(sqlite3* db, const OpenOptions& options) {
+  // What a damaged or hostile file could abuse is off, and "text" is a name, never a string.
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
+  IL_TRY_VOID(FirstLook(db, options));
+  IL_TRY_VOID(RunText(db, "PRAGMA foreign_keys=ON"));
+  IL_TRY_VOID(RunText(db, options.durability == Durability::kFull ? "PRAGMA synchronous=FULL"
+                                                                  : "PRAGMA synchronous=NORMAL"));
+  if (options.access == Access::kReadOnly) {
+    IL_TRY_VOID(RunText(db, "PRAGMA query_only=ON"));
+    return {};
+  }
+  // SQLite opens a write-protected file for reading without a word.
+  if (sqlite3_db_readonly(db, "main") == 1) return ErrorFrom(SQLITE_READONLY, db, "opening");
+  return {};
+}
+
+bool ControlsTransaction(std::string_view text) {
+  static constexpr std::array<std::string_view, 6> kWords = {"BEGIN",    "COMMIT",    "END",
+                                                             "ROLLBACK", "SAVEPOINT", "RELEASE"};
+  const std::size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  std::string word;
+  for (const char c : text.substr(start)) {
+    if (std::isalpha(static_cast<unsigned char>(c)) == 0) break;
+    word += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return std::ranges::find(kWords, word) != kWords.end();
+}
+
+Result<void> CopyPages(sqlite3* from, sqlite3* to) {
+  sqlite3_backup* backup = sqlite3_backup_init(to, "main", from, "main");
+  if (backup == nullptr) return ErrorFrom(sqlite3_extended_errcode(to), to, "backing up");
+  const int stepped = sqlite3_backup_step(backup, -1);
+  const int code = sqlite3_backup_finish(backup);
+  if (code != SQLITE_OK) return ErrorFrom(code, to, "backing up");
+  if (stepped != SQLITE_DONE) return ErrorFrom(stepped, to, "backing up");  // busy or locked
+  return {};
+}
+
+}  // namespace
+
+struct Connection::Impl {
+  using Statements = std::unordered_map<std::string_view, Statement>;
+
+  OpenOptions options;
+  fs::path path;
+  DbPtr db;
+  Statements statements;  // of Execute; dies before `db`
+  Statements controls;    // BEGIN and its like, kept apart: allowed here is not allowed there
+
+  Result<Statement*> Find(Statements& known, const db::Sql& sql) const {
+    if (const auto found = known.find(sql.text()); found != known.end()) return &found->second;
+    IL_CHECK(known.size() < kStatementsMax, "too many different statements");
+    IL_TRY(Statement statement, Statement::Prepare(db.get(), sql.text()));
+    return &known.emplace(sql.text(), std::move(statement)).first->second;
+  }
+
+  Result<void> RunControl(const db::Sql& sql) {
+    IL_TRY(Statement * statement, Find(controls, sql));
+    IL_TRY_VOID(statement->Run({}, nullptr));
+    return {};
+  }
+};
+
+Connection::Connection(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Connection::~Connection() = default;
+
+Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options) {
+  IL_TRY(fs::path path,
+         SafePath(options.path, options.access == Access::kReadWriteOrCreate ? IfMissing::kCreate
+                                                                             : IfMissing::kFail));
+  const int mode =
+      options.access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  IL_TRY(DbPtr db, OpenDb(path, mode, options));
+  IL_TRY_VOID(Configure(db.get(), options));
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->path = std::move(path);
+  impl->db = std::move(db);
+  return std::unique_ptr<Connection>(new Connection(std::move(impl)));
+}
+
+Result<std::int64_t> Connection::Execute(const db::Sql& sql, std::span<const db::Value> values,
+                                         const OnRow& on_row) {
+  if (!impl_->statements.contains(sql.text())) {
+    IL_CHECK(!ControlsTransaction(sql.text()), sql.text());
+  }
+  IL_TRY(Statement * statement, impl_->Find(impl_->statements, sql));
+  return statement->Run(values, on_row);
+}
+
+Result<void> Connection::BeginExclusive() { return impl_->RunControl("BEGIN IMMEDIATE"); }
+Result<void> Connection::BeginSnapshot() { return impl_->RunControl("BEGIN"); }
+Result<void> Connection::Commit() { return impl_->RunControl("COMMIT"); }
+Result<void> Connection::Savepoint() { return impl_->RunControl("SAVEPOINT one"); }
+Result<void> Connection::RollbackToSavepoint() { return impl_->RunControl("ROLLBACK TO one"); }
+Result<void> Connection::ReleaseSavepoint() { return impl_->RunControl("RELEASE one"); }
+
+void Connection::Rollback() {
+  if (!in_transaction()) return;
+  // A rollback that cannot undo in memory still ends the transaction: readers never saw it.
+  const Result<void> rolled_back = impl_->RunControl("ROLLBACK");
+  IL_CHECK(!in_transaction(), rolled_back.ok() ? "" : rolled_back.error().message());
+}
+
+Result<int> Connection::SchemaVersion() {
+  IL_TRY(const std::optional<std::int64_t> version,
+         One("PRAGMA user_version", [](const db::Row& row) { return row.Int(0); }));
+  IL_CHECK(version.has_value());
+  return static_cast<int>(*version);
+}
+
+Result<void> Connection::SetSchemaVersion(int version) {
+  IL_TRY_VOID(RunText(impl_->db.get(), fmt::format("PRAGMA user_version={}", version)));
+  return {};
+}
+
+Result<void> Connection::RunScript(std::string_view script) {
+  IL_TRY_VOID(RunText(impl_->db.get(), script));
+  return {};
+}
+
+Result<bool> Connection::IsForeign() {
+  IL_TRY(const int version, SchemaVersion());
+  if (version != 0) return false;
+  IL_TRY(const std::optional<bool> found,
+         One("SELECT 1 FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' LIMIT 1",
+             [](const db::Row&) { return true; }));
+  return found.has_value();
+}
+
+Result<void> Connection::BackUpTo(const fs::path& target) {
+  // Through a connection of its own: SQLite refuses to copy from one that has a write open, which
+  // is when a migration wants its backup.
+  IL_TRY(const DbPtr from, OpenDb(impl_->path, SQLITE_OPEN_READONLY, impl_->options));
+  IL_TRY_VOID(CreatePrivateFile(target));
+  const auto copy = [&]() -> Result<void> {
+    IL_TRY(const fs::path safe, SafePath(target, IfMissing::kFail));
+    IL_TRY(const DbPtr to, OpenDb(safe, SQLITE_OPEN_READWRITE, impl_->options));
+    return CopyPages(from.get(), to.get());
+  };
+  Result<void> copied = copy();
+  if (!copied) {
+    std::error_code ignored;  // the first failure is the one to tell
+    fs::remove(target, ignored);
+  }
+  return copied;
+}
+
+Result<void> Connection::Checkpoint() {
+  const int code = sqlite3_wal_checkpoint_v2(impl_->db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE,
+                                             nullptr, nullptr);
+  if (code != SQLITE_OK) return ErrorFrom(code, impl_->db.get(), "emptying the log");
+  return {};
+}
+
+bool Connection::in_transaction() const { return sqlite3_get_autocommit(impl_->db.get()) == 0; }
+
+const fs::path& Connection::path() const { return impl_->path; }
+
+}  // namespace interlock::sqlite
