@@ -11,8 +11,9 @@ namespace interlock::db {
 // A database as the services see it: two verbs, both asynchronous, both bounded.
 //
 // Thread-safe. Neither verb ever waits. An accepted request runs its `done` exactly once, on a
-// storage thread, with no lock held; a refused one (kUnavailable: the queue is full, or the
-// database is closing) runs neither function.
+// storage thread (when cancelled, on the thread that cancels), with no lock held, and must not
+// throw there; a refused one (kUnavailable: the queue is full, or the database is closing) runs
+// neither function.
 class Database {
  public:
   using ReadFn = std::function<Result<void>(Connection&)>;

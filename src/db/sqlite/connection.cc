@@ -151,8 +151,9 @@ struct Connection::Impl {
   OpenOptions options;
   fs::path path;
   DbPtr db;
-  Statements statements;  // of Execute; dies before `db`
-  Statements controls;    // BEGIN and its like, kept apart: allowed here is not allowed there
+  Statements statements;   // of Execute; dies before `db`
+  Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
+  bool savepoint = false;  // one is open, unless SQLite rolled back everything by itself
 
   Result<Statement*> Find(Statements& known, const db::Sql& sql) const {
     if (const auto found = known.find(sql.text()); found != known.end()) return &found->second;
@@ -191,22 +192,48 @@ Result<std::int64_t> Connection::Execute(const db::Sql& sql, std::span<const db:
   if (!impl_->statements.contains(sql.text())) {
     IL_CHECK(!ControlsTransaction(sql.text()), sql.text());
   }
+  if (impl_->savepoint && !in_transaction()) {
+    return Error(Errc::kInternal,
+                 "an earlier failure rolled back the transaction; it cannot go on");
+  }
   IL_TRY(Statement * statement, impl_->Find(impl_->statements, sql));
   return statement->Run(values, on_row);
 }
 
-Result<void> Connection::BeginExclusive() { return impl_->RunControl("BEGIN IMMEDIATE"); }
-Result<void> Connection::BeginSnapshot() { return impl_->RunControl("BEGIN"); }
+Result<void> Connection::BeginExclusive() {
+  impl_->savepoint = false;
+  return impl_->RunControl("BEGIN IMMEDIATE");
+}
+
+Result<void> Connection::BeginSnapshot() {
+  impl_->savepoint = false;
+  return impl_->RunControl("BEGIN");
+}
+
 Result<void> Connection::Commit() { return impl_->RunControl("COMMIT"); }
-Result<void> Connection::Savepoint() { return impl_->RunControl("SAVEPOINT one"); }
-Result<void> Connection::RollbackToSavepoint() { return impl_->RunControl("ROLLBACK TO one"); }
-Result<void> Connection::ReleaseSavepoint() { return impl_->RunControl("RELEASE one"); }
 
 void Connection::Rollback() {
+  impl_->savepoint = false;
   if (!in_transaction()) return;
   // A rollback that cannot undo in memory still ends the transaction: readers never saw it.
   const Result<void> rolled_back = impl_->RunControl("ROLLBACK");
   IL_CHECK(!in_transaction(), rolled_back.ok() ? "" : rolled_back.error().message());
+}
+
+Result<void> Connection::Savepoint() {
+  IL_CHECK(!impl_->savepoint, "savepoints do not nest");
+  IL_CHECK(in_transaction(), "a savepoint outside a transaction");
+  IL_TRY_VOID(impl_->RunControl("SAVEPOINT one"));
+  impl_->savepoint = true;
+  return {};
+}
+
+Result<void> Connection::RollbackToSavepoint() { return impl_->RunControl("ROLLBACK TO one"); }
+
+Result<void> Connection::ReleaseSavepoint() {
+  IL_TRY_VOID(impl_->RunControl("RELEASE one"));
+  impl_->savepoint = false;
+  return {};
 }
 
 Result<int> Connection::SchemaVersion() {

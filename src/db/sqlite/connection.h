@@ -25,11 +25,11 @@ enum class Access : std::uint8_t {
 };
 
 struct OpenOptions {
-  std::filesystem::path path;
+  std::filesystem::path path = {};
   Access access = Access::kReadWrite;
   Durability durability = Durability::kFull;
   std::chrono::milliseconds busy_timeout{250};
-  std::string vfs;  // empty = SQLite's own; tests name a fault-injecting one
+  std::string vfs = {};  // empty = SQLite's own; tests name a fault-injecting one
 };
 
 // A connection to one SQLite file in WAL mode. Opening sets, in this order: busy_timeout,
@@ -68,7 +68,9 @@ class Connection final : public db::Connection, public db::Migratable {
   Result<void> BeginSnapshot();
 
   // One level of undo inside a transaction. Rolling back leaves the savepoint open; releasing it
-  // keeps what was done since as part of the transaction.
+  // keeps what was done since as part of the transaction. When SQLite rolls back everything by
+  // itself while a savepoint is open, statements fail until the next Begin: run outside the
+  // transaction they would commit at once.
   Result<void> Savepoint();
   Result<void> RollbackToSavepoint();
   Result<void> ReleaseSavepoint();

@@ -1,0 +1,79 @@
+#include "db/sqlite/database.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace interlock::sqlite {
+namespace {
+
+// Both executors number their requests by twos: writes are odd, reads even.
+constexpr db::Database::Ticket kFirstWrite = 1;
+constexpr db::Database::Ticket kFirstRead = 2;
+
+OpenOptions OptionsFor(const DatabaseOptions& options, Access access) {
+  return {.path = options.path,
+          .access = access,
+          .durability = options.durability,
+          .busy_timeout = options.busy_timeout,
+          .vfs = options.vfs};
+}
+
+auto OpenerOf(const DatabaseOptions& options, Access access) {
+  return [opening = OptionsFor(options, access)] { return Connection::Open(opening); };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& options, Clock& clock) {
+  IL_CHECK(options.readers > 0);
+  IL_TRY(std::unique_ptr<Connection> writer,
+         Connection::Open(OptionsFor(options, Access::kReadWriteOrCreate)));
+  std::vector<std::unique_ptr<Connection>> readers(options.readers);
+  for (std::unique_ptr<Connection>& reader : readers) {
+    IL_TRY(reader, Connection::Open(OptionsFor(options, Access::kReadOnly)));
+  }
+  return std::unique_ptr<Database>(
+      new Database(options, clock, std::move(writer), std::move(readers)));
+}
+
+// A file that vanished is not made anew on reopening: an empty database would hide the loss.
+Database::Database(const DatabaseOptions& options, Clock& clock, std::unique_ptr<Connection> writer,
+                   std::vector<std::unique_ptr<Connection>> readers)
+    : writer_(std::move(writer), OpenerOf(options, Access::kReadWrite),
+              {.queue_max = options.write_queue_max,
+               .batch_max = options.batch_max,
+               .drive = options.drive,
+               .first_ticket = kFirstWrite,
+               .on_reopened = options.on_reopened},
+              clock),
+      readers_(std::move(readers), OpenerOf(options, Access::kReadOnly),
+               {.queue_max = options.read_queue_max,
+                .drive = options.drive,
+                .first_ticket = kFirstRead}) {}
+
+Database::~Database() {
+  const Result<void> closed = Close();  // who cares for the result calls Close() before
+}
+
+Result<db::Database::Ticket> Database::Read(ReadFn fn, Done done) {
+  return readers_.Submit(std::move(fn), std::move(done));
+}
+
+Result<db::Database::Ticket> Database::Write(WriteFn fn, Done done) {
+  return writer_.Submit(std::move(fn), std::move(done));
+}
+
+bool Database::Cancel(Ticket ticket) {
+  if (ticket == 0) return false;
+  return ticket % 2 == kFirstWrite % 2 ? writer_.Cancel(ticket) : readers_.Cancel(ticket);
+}
+
+Result<void> Database::Close() {
+  writer_.Refuse();
+  readers_.Close();  // a reader that closes last would leave the log behind
+  return writer_.Close();
+}
+
+}  // namespace interlock::sqlite

@@ -1,0 +1,205 @@
+#include "db/sqlite/group_writer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace interlock::sqlite {
+
+GroupWriter::GroupWriter(std::unique_ptr<Connection> connection, Reopen reopen, Options options,
+                         Clock& clock)
+    : options_(std::move(options)),
+      reopen_(std::move(reopen)),
+      clock_(clock),
+      connection_(std::move(connection)),
+      queue_({.name = "write", .max = options_.queue_max, .first_ticket = options_.first_ticket}) {
+  IL_CHECK(connection_ != nullptr);
+  IL_CHECK(options_.batch_max > 0);
+  if (options_.drive == Drive::kThreads) thread_ = std::thread([this] { Run(); });
+}
+
+GroupWriter::~GroupWriter() {
+  const Result<void> closed = Close();  // who cares for the result calls Close() before
+}
+
+void GroupWriter::Run() {
+  while (true) {
+    std::vector<Queue::Request> requests = queue_.Take(options_.batch_max);
+    if (requests.empty()) return;
+    RunBatch(std::move(requests));
+  }
+}
+
+bool GroupWriter::StepOnce() {
+  IL_CHECK(options_.drive == Drive::kByHand);
+  std::vector<Queue::Request> requests = queue_.TryTake(options_.batch_max);
+  if (requests.empty()) return false;
+  RunBatch(std::move(requests));
+  return true;
+}
+
+Result<void> GroupWriter::Close() {
+  IL_CHECK(!Executing::Here(this), "closed from a storage callback");
+  std::call_once(close_once_, [this] {
+    queue_.Close();
+    if (options_.drive == Drive::kByHand) {
+      while (StepOnce()) {
+      }
+    } else {
+      thread_.join();
+    }
+    close_result_ = CloseConnection();
+  });
+  return close_result_;
+}
+
+Result<void> GroupWriter::CloseConnection() {
+  if (connection_ == nullptr) return {};
+  Result<void> emptied = connection_->Checkpoint();
+  connection_.reset();
+  // Another process reads or writes: the log is its own to empty, and nothing is lost.
+  if (!emptied && emptied.error().code() == Errc::kBusy) return {};
+  return emptied;
+}
+
+void GroupWriter::RunBatch(std::vector<Queue::Request> requests) {
+  const Executing executing(this);
+  std::vector<Pending> batch(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) batch[i].request = std::move(requests[i]);
+  const Verdict verdict = Attempt(batch);
+  for (Pending& pending : batch) {
+    if (verdict == Verdict::kRunAlone && !pending.settled) {
+      // Alone, a second verdict is always final.
+      IL_CHECK(Attempt(std::span(&pending, 1)) == Verdict::kSettled);
+    }
+    Answer(pending);
+  }
+}
+
+GroupWriter::Verdict GroupWriter::Attempt(std::span<Pending> batch) {
+  if (const Result<void> begun = Begin(); !begun) {
+    for (Pending& pending : batch) pending.result = begun.error();
+    return Verdict::kSettled;
+  }
+  const Verdict verdict = RunAll(batch);
+  IL_CHECK(connection_ == nullptr || !connection_->in_transaction());
+  const auto spoilt = [](const Pending& p) {
+    return !p.result.ok() && SpoilsConnection(p.result.error().code());
+  };
+  if (std::ranges::any_of(batch, spoilt)) connection_.reset();
+  return verdict;
+}
+
+GroupWriter::Verdict GroupWriter::RunAll(std::span<Pending> batch) {
+  for (Pending& pending : batch) {
+    pending.result = RunOne(pending.request.fn);
+    pending.settled = !pending.result.ok();
+    if (connection_->in_transaction()) continue;
+    IL_CHECK(pending.settled);  // the whole batch was rolled back on its account, see (4)
+    return batch.size() == 1 ? Verdict::kSettled : Verdict::kRunAlone;
+  }
+  if (std::ranges::all_of(batch, &Pending::settled)) {
+    connection_->Rollback();
+    return Verdict::kSettled;
+  }
+  return Commit(batch);
+}
+
+Result<void> GroupWriter::RunOne(const Write& write) {
+  IL_TRY_VOID(connection_->Savepoint());
+  db::Transaction transaction(*connection_);
+  Result<void> result = RunContained(write, transaction);
+  if (!connection_->in_transaction()) {
+    if (!result.ok()) return result;
+    return Error(Errc::kInternal,
+                 "a write went on after a failure that had rolled back its transaction");
+  }
+  if (result.ok()) result = connection_->ReleaseSavepoint();
+  if (result.ok()) return result;
+  Result<void> undone = connection_->RollbackToSavepoint();
+  if (undone.ok()) undone = connection_->ReleaseSavepoint();
+  if (!undone.ok())
+    connection_->Rollback();  // what cannot be undone alone is undone with the batch
+  return result;
+}
+
+GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
+  const Duration start = clock_.Monotonic();
+  const Result<void> committed = connection_->Commit();
+  if (committed.ok()) {
+    const auto writes = std::ranges::count_if(batch, [](const Pending& p) { return !p.settled; });
+    CountCommit(static_cast<std::size_t>(writes), clock_.Monotonic() - start);
+    return Verdict::kSettled;
+  }
+  if (connection_->in_transaction()) {
+    connection_->Rollback();
+    if (batch.size() > 1) return Verdict::kRunAlone;
+    batch.front().result = committed.error();
+    return Verdict::kSettled;
+  }
+  for (Pending& pending : batch) {
+    if (pending.settled) continue;
+    pending.result = Error(Errc::kOutcomeUnknown,
+                           "the change may or may not have been kept; look before repeating it. " +
+                               committed.error().message());
+  }
+  return Verdict::kSettled;
+}
+
+Result<void> GroupWriter::Begin() {
+  IL_TRY_VOID(EnsureConnection());
+  Result<void> begun = connection_->BeginExclusive();
+  if (!begun.ok() && SpoilsConnection(begun.error().code())) connection_.reset();
+  return begun;
+}
+
+Result<void> GroupWriter::EnsureConnection() {
+  if (connection_ != nullptr) return {};
+  IL_TRY(std::unique_ptr<Connection> connection, reopen_());
+  // Opening read the file and its log; a write lock proves that the shared memory works too.
+  IL_TRY_VOID(connection->BeginExclusive());
+  const Result<int> version = connection->SchemaVersion();
+  connection->Rollback();
+  if (!version.ok()) return version.error();
+  connection_ = std::move(connection);
+  {
+    MutexLock lock(mutex_);
+    ++stats_.reopened;
+  }
+  if (options_.on_reopened) options_.on_reopened(*connection_);
+  return {};
+}
+
+void GroupWriter::Answer(Pending& pending) {
+  if (!pending.result.ok()) {
+    MutexLock lock(mutex_);
+    ++(pending.result.error().code() == Errc::kOutcomeUnknown ? stats_.unknown : stats_.failed);
+  }
+  pending.request.fn = nullptr;  // what it captured dies before its owner hears
+  Tell(pending.request.done, std::move(pending.result));
+  pending.request.done = nullptr;
+}
+
+void GroupWriter::CountCommit(std::size_t writes, Duration took) {
+  MutexLock lock(mutex_);
+  ++stats_.commits;
+  stats_.committed += writes;
+  stats_.batch_size_max = std::max(stats_.batch_size_max, writes);
+  stats_.commit_time_sum += took;
+  stats_.commit_time_max = std::max(stats_.commit_time_max, took);
+}
+
+GroupWriter::Stats GroupWriter::stats() {
+  const Queue::Stats queue = queue_.stats();
+  MutexLock lock(mutex_);
+  Stats now = stats_;
+  now.queue_depth = queue.depth;
+  now.queue_depth_max = queue.depth_max;
+  now.refused = queue.refused;
+  now.cancelled = queue.cancelled;
+  return now;
+}
+
+}  // namespace interlock::sqlite

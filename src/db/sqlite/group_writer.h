@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "db/database.h"
+#include "db/sqlite/connection.h"
+#include "db/sqlite/request_queue.h"
+
+namespace interlock::sqlite {
+
+// Who runs the requests: threads of ours, or a simulation that calls StepOnce().
+enum class Drive : std::uint8_t { kThreads, kByHand };
+
+// The only writer of one SQLite file. Writes that queue up while a commit runs share the next
+// transaction, hence one fsync; nothing is ever delayed to make a batch larger. Each write runs in
+// its own savepoint: one that fails or throws rolls back alone.
+//
+// Thread-safe. Invariants:
+// (1) Once built, only the writer thread (or the one that steps by hand) touches the connection.
+// (2) `done` runs exactly once per accepted write: after COMMIT, in the order of commit, on the
+//     writer thread, with no lock held. A `done` that throws fails a check.
+// (3) A COMMIT that failed after SQLite began to write the log leaves durability open: every write
+//     of the batch that had succeeded hears kOutcomeUnknown; the connection is closed, and reopened
+//     and checked before the next batch. That holds for a full disk too: the last bytes of a batch
+//     may be in the log although the call that wrote them failed. Guessing would let us confirm a
+//     reservation that a restart forgets, or deny one that it remembers.
+// (4) A batch that breaks before that (SQLite rolls back everything on some errors, or a deferred
+//     constraint fails the COMMIT) has surely left nothing. The write at fault hears its error; the
+//     others run again, each in a transaction of its own.
+class GroupWriter {
+ public:
+  using Write = db::Database::WriteFn;
+  using Done = db::Database::Done;
+  using Ticket = db::Database::Ticket;
+  using Reopen = std::function<Result<std::unique_ptr<Connection>>()>;
+  using OnReopened = std::function<void(Connection&)>;
+
+  struct Options {
+    std::size_t queue_max = 4096;  // Submit() refuses beyond this, so memory stays bounded
+    std::size_t batch_max = 256;   // writes per COMMIT: bounds how long the first one waits
+    Drive drive = Drive::kThreads;
+    Ticket first_ticket = 1;
+    // Hears of each new connection before the next batch uses it, on the writer thread. What a
+    // batch of unknown outcome left behind can be read here. Must not throw.
+    OnReopened on_reopened = {};
+  };
+
+  // For metrics; counts since the start. Committed, failed and unknown add up to all that ran.
+  struct Stats {
+    std::size_t queue_depth = 0;
+    std::size_t queue_depth_max = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t cancelled = 0;
+    std::uint64_t commits = 0;  // successful ones
+    std::uint64_t committed = 0;
+    std::uint64_t failed = 0;   // surely not committed
+    std::uint64_t unknown = 0;  // of unknown outcome
+    std::uint64_t reopened = 0;
+    std::size_t batch_size_max = 0;  // writes in the largest successful commit
+    Duration commit_time_sum{0};     // inside successful COMMITs
+    Duration commit_time_max{0};
+  };
+
+  // `reopen` makes a connection like `connection`; it is called on the writer thread after a
+  // failure that spoils the old one, and again for each batch until it succeeds. Meanwhile batches
+  // fail with its error.
+  GroupWriter(std::unique_ptr<Connection> connection, Reopen reopen, Options options, Clock& clock);
+  ~GroupWriter();  // Close()
+
+  // Never waits. kUnavailable (full or closing): neither function will run.
+  Result<Ticket> Submit(Write write, Done done) {
+    return queue_.Push(std::move(write), std::move(done));
+  }
+
+  // True: it had not begun, and its `done` has been called here with kCancelled.
+  bool Cancel(Ticket ticket) { return queue_.Cancel(ticket); }
+
+  // Runs one batch of what waits now; false when nothing waits. REQUIRES: Drive::kByHand.
+  bool StepOnce();
+
+  void Refuse() { queue_.Refuse(); }  // no new writes; the queued ones go on
+
+  // Refuses new writes, commits the queued ones, empties the log and closes the connection.
+  // Idempotent; blocks until closed; not to be called from a storage callback. Fails when the log
+  // could not be emptied, unless another process is using it.
+  Result<void> Close();
+
+  Stats stats() IL_EXCLUDES(mutex_);
+
+ private:
+  using Queue = RequestQueue<Write>;
+
+  struct Pending {
+    Queue::Request request;
+    Result<void> result;
+    bool settled = false;  // `result` stands, whatever becomes of the batch
+  };
+  enum class Verdict : std::uint8_t { kSettled, kRunAlone };
+
+  void Run();
+  void RunBatch(std::vector<Queue::Request> requests);
+  Verdict Attempt(std::span<Pending> batch);
+  Verdict RunAll(std::span<Pending> batch);
+  Verdict Commit(std::span<Pending> batch);
+  Result<void> RunOne(const Write& write);
+  Result<void> Begin();
+  Result<void> EnsureConnection();
+  void Answer(Pending& pending);
+  void CountCommit(std::size_t writes, Duration took) IL_EXCLUDES(mutex_);
+  Result<void> CloseConnection();
+
+  const Options options_;
+  const Reopen reopen_;
+  Clock& clock_;
+  std::unique_ptr<Connection> connection_;  // see (1); null: to be reopened
+  Queue queue_;
+  Mutex mutex_;
+  Stats stats_ IL_GUARDED_BY(mutex_);
+  std::once_flag close_once_;
+  Result<void> close_result_;  // written inside close_once_, read after it
+  std::thread thread_;         // last: starts when everything above is built
+};
+
+}  // namespace interlock::sqlite

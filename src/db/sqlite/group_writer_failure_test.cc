@@ -1,0 +1,222 @@
+// What a batch does when storage itself fails. Faults at every single step are in the tests of the
+// fault-injecting VFS; here are the ones that a plain file system can be made to show.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "db/sqlite/group_writer.h"
+#include "db/sqlite/writer_fixture.h"
+
+namespace interlock::sqlite {
+namespace {
+
+namespace fs = std::filesystem;
+
+using GroupWriterFailureTest = WriterTest;
+
+// Lets no file of this process grow beyond `bytes`: writes to the log then fail with a real error.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit now{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &now), 0);
+  }
+  ~FileSizeLimit() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+    std::signal(SIGXFSZ, signal_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*signal_)(int);
+  rlimit before_{};
+};
+
+// Fails with SQLITE_FULL, on which SQLite rolls back the whole transaction.
+Result<void> FillUp(db::Transaction& tx) {
+  IL_TRY_VOID(tx->Run("PRAGMA max_page_count=8"));
+  IL_TRY_VOID(tx->Run("INSERT INTO t(a) VALUES (zeroblob(1000000))"));
+  return {};
+}
+
+TEST_F(GroupWriterFailureTest, ABatchThatSqliteRolledBackRunsAgainWithoutTheOneAtFault) {
+  MakeWriter();
+  int runs_of_a = 0;
+  Submit("a", [&](db::Transaction& tx) -> Result<void> {
+    ++runs_of_a;
+    return Insert(1)(tx);
+  });
+  Submit("b", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "own"); });
+  Submit("c", FillUp);
+  Submit("d", Insert(4));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:gone c:disk_full d:ok");
+  EXPECT_EQ(Rows(), "1 4");
+  EXPECT_EQ(runs_of_a, 2);
+  EXPECT_EQ(writer_->stats().commits, 2u);
+  EXPECT_EQ(writer_->stats().committed, 2u);
+}
+
+TEST_F(GroupWriterFailureTest, AWriteThatHidesTheRollbackIsNotBelieved) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  Submit("b", [](db::Transaction& tx) -> Result<void> {
+    EXPECT_EQ(FillUp(tx).error().code(), Errc::kDiskFull);
+    EXPECT_FALSE(Insert(2)(tx).ok());  // outside the transaction it would commit at once
+    return {};
+  });
+  Submit("c", Insert(3));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:internal c:ok");
+  EXPECT_EQ(Rows(), "1 3");
+}
+
+TEST_F(GroupWriterFailureTest, ADeferredConstraintFailsItsOwnWriteOnly) {
+  temp_.Make("CREATE TABLE u(a REFERENCES t(a) DEFERRABLE INITIALLY DEFERRED)");
+  MakeWriter();
+  Submit("a", Insert(1));
+  Submit("b", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run("INSERT INTO u VALUES (77)"));
+    return {};
+  });
+  Submit("c", Insert(3));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:constraint_violated c:ok");
+  EXPECT_EQ(Rows(), "1 3");
+}
+
+TEST_F(GroupWriterFailureTest, ABusyFileFailsTheWholeBatchUnrunAndTheNextOneSucceeds) {
+  MakeWriter();
+  auto other = temp_.Open();
+  ASSERT_TRUE(other->BeginExclusive().ok());
+  int runs = 0;
+  const auto count = [&](db::Transaction& tx) {
+    ++runs;
+    return Insert(runs)(tx);
+  };
+  Submit("a", count);
+  Submit("b", count);
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:storage_busy b:storage_busy");
+  EXPECT_EQ(runs, 0);
+  other->Rollback();
+  Submit("c", count);
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "c:ok");
+  EXPECT_EQ(writer_->stats().reopened, 0u);
+}
+
+TEST_F(GroupWriterFailureTest,
+       AnIoErrorFromCommitLeavesTheOutcomeOpenAndReopensBeforeTheNextBatch) {
+  int reopened = 0;
+  std::string seen;
+  MakeWriter({.on_reopened = [&](Connection& connection) {
+    ++reopened;
+    EXPECT_TRUE(answers_.empty()) << "the hook comes before the next batch";
+    EXPECT_EQ(connection.SchemaVersion().value(), 0);
+    seen = Rows();
+  }});
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok");
+  const auto log_size = fs::file_size(temp_.path().string() + "-wal");
+  {
+    const FileSizeLimit limit(log_size + 100);  // the next frame does not fit
+    Submit("b", Insert(2));
+    Submit("c", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "own"); });
+    Submit("d", Insert(3));
+    writer_->StepOnce();
+  }
+  EXPECT_EQ(Answers(), "b:outcome_unknown c:gone d:outcome_unknown");
+  EXPECT_EQ(reopened, 0);
+  Submit("e", Insert(4));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "e:ok");
+  EXPECT_EQ(reopened, 1);
+  EXPECT_EQ(seen, "1");
+  EXPECT_EQ(Rows(), "1 4");
+  const GroupWriter::Stats stats = writer_->stats();
+  EXPECT_EQ(stats.unknown, 2u);
+  EXPECT_EQ(stats.failed, 1u);
+  EXPECT_EQ(stats.committed, 2u);
+  EXPECT_EQ(stats.reopened, 1u);
+}
+
+TEST_F(GroupWriterFailureTest, WhileReopeningFailsBatchesFailWithItsErrorAndItIsTriedAgain) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  {
+    const FileSizeLimit limit(fs::file_size(temp_.path().string() + "-wal") + 100);
+    Submit("b", Insert(2));
+    writer_->StepOnce();
+  }
+  const GroupWriter::Reopen works = reopen_;
+  int tries = 0;
+  reopen_ = [&]() -> Result<std::unique_ptr<Connection>> {
+    ++tries;
+    return Error(Errc::kCantOpen, "gone fishing");
+  };
+  int runs = 0;
+  const auto count = [&](db::Transaction& tx) {
+    ++runs;
+    return Insert(3)(tx);
+  };
+  Submit("c", count);
+  Submit("d", count);
+  writer_->StepOnce();
+  Submit("e", count);
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:outcome_unknown c:cannot_open d:cannot_open e:cannot_open");
+  EXPECT_EQ(tries, 2);
+  EXPECT_EQ(runs, 0);
+  reopen_ = works;
+  Submit("f", count);
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "f:ok");
+}
+
+TEST_F(GroupWriterFailureTest, AnIoErrorInsideAWriteIsItsOwnAndTheConnectionIsReplaced) {
+  MakeWriter();
+  // Too large for the page cache, so that SQLite writes to the log before COMMIT.
+  const auto spill = [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run("PRAGMA cache_size=5"));
+    IL_TRY_VOID(tx->Run("INSERT INTO t(a) VALUES (zeroblob(1000000))"));
+    return {};
+  };
+  Submit("a", Insert(1));
+  Submit("b", spill);
+  Submit("c", Insert(3));
+  {
+    const FileSizeLimit limit(300'000);
+    writer_->StepOnce();
+  }
+  EXPECT_EQ(Answers(), "a:ok b:storage_io_error c:ok");
+  EXPECT_EQ(Rows(), "1 3");
+  EXPECT_EQ(writer_->stats().reopened, 1u);
+}
+
+TEST_F(GroupWriterFailureTest, AVanishedFileIsNotReplacedByAnEmptyOne) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  {
+    const FileSizeLimit limit(fs::file_size(temp_.path().string() + "-wal") + 100);
+    Submit("b", Insert(2));
+    writer_->StepOnce();
+  }
+  fs::rename(temp_.path(), temp_.directory() / "elsewhere.db");
+  Submit("c", Insert(3));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:outcome_unknown c:cannot_open");
+  EXPECT_FALSE(fs::exists(temp_.path()));
+}
+
+}  // namespace
+}  // namespace interlock::sqlite

@@ -1,0 +1,275 @@
+#include "db/sqlite/group_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "db/sqlite/writer_fixture.h"
+
+namespace interlock::sqlite {
+namespace {
+
+using GroupWriterTest = WriterTest;
+using GroupWriterDeathTest = WriterTest;
+
+// Time that passes by itself: one millisecond per look.
+class TickingClock final : public Clock {
+ public:
+  Timestamp Now() override { return {}; }
+  Duration Monotonic() override { return now_ += std::chrono::milliseconds(1); }
+  TimerId Schedule(Duration, std::function<void()>) override { return 1; }
+  bool Cancel(TimerId) override { return false; }
+
+ private:
+  Duration now_{0};
+};
+
+TEST_F(GroupWriterTest, WritesThatWaitTogetherShareOneCommit) {
+  MakeWriter();
+  for (int i = 1; i <= 5; ++i) Submit(std::to_string(i), Insert(i));
+  EXPECT_TRUE(writer_->StepOnce());
+  EXPECT_FALSE(writer_->StepOnce());
+  EXPECT_EQ(Answers(), "1:ok 2:ok 3:ok 4:ok 5:ok");
+  EXPECT_EQ(Rows(), "1 2 3 4 5");
+  EXPECT_EQ(writer_->stats().commits, 1u);
+}
+
+TEST_F(GroupWriterTest, FailedWriteRollsBackAloneInItsBatch) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  Submit("b", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run(kInsertRow, 2));
+    return Error(Errc::kConflict, "no");
+  });
+  Submit("c", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run(kInsertRow, 3));
+    IL_TRY_VOID(tx->Run(kInsertRow, 1));  // not unique
+    return {};
+  });
+  Submit("d", Insert(4));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:conflict c:constraint_violated d:ok");
+  EXPECT_EQ(Rows(), "1 4");
+  EXPECT_EQ(writer_->stats().commits, 1u);
+}
+
+TEST_F(GroupWriterTest, ThrowingWriteRollsBackAloneAndTheWriterLivesOn) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  Submit("b", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run(kInsertRow, 2));
+    throw std::runtime_error("surprise");
+  });
+  Submit("c", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run(kInsertRow, 3));
+    throw 7;  // NOLINT(hicpp-exception-baseclass): callers may throw anything
+  });
+  Submit("d", [](db::Transaction& tx) -> Result<void> {  // out of the middle of a statement
+    IL_TRY_VOID(tx->ForEach("INSERT INTO t(a) VALUES (5), (6) RETURNING a",
+                            [](const db::Row&) { throw std::runtime_error("in a row"); }));
+    return {};
+  });
+  Submit("e", Insert(4));
+  writer_->StepOnce();
+  EXPECT_NE(answers_[1].result.error().message().find("surprise"), std::string::npos);
+  EXPECT_EQ(Answers(), "a:ok b:internal c:internal d:internal e:ok");
+  EXPECT_EQ(Rows(), "1 4");
+}
+
+TEST_F(GroupWriterTest, NothingIsToldBeforeItIsCommitted) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  Submit("b", [this](db::Transaction& tx) -> Result<void> {
+    EXPECT_TRUE(answers_.empty());
+    EXPECT_EQ(Rows(), "");  // nor is anything visible
+    IL_TRY_VOID(tx->Run(kInsertRow, 2));
+    return {};
+  });
+  std::string seen;
+  ASSERT_TRUE(writer_->Submit(Insert(3), [&](const Result<void>&) { seen = Rows(); }).ok());
+  writer_->StepOnce();
+  EXPECT_EQ(seen, "1 2 3");
+  EXPECT_EQ(Answers(), "a:ok b:ok");
+}
+
+TEST_F(GroupWriterTest, ABatchInWhichAllFailCommitsNothing) {
+  MakeWriter();
+  const auto refuse = [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "x"); };
+  Submit("a", refuse);
+  Submit("b", refuse);
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:gone b:gone");
+  EXPECT_EQ(writer_->stats().commits, 0u);
+  EXPECT_EQ(writer_->stats().failed, 2u);
+}
+
+TEST_F(GroupWriterTest, AFullQueueRefusesAtOnceAndRunsNeitherFunction) {
+  MakeWriter({.queue_max = 2});
+  Submit("a", Insert(1));
+  const auto second = Submit("b", Insert(2));
+  const auto never = [](const Result<void>&) { FAIL(); };
+  const auto refused = writer_->Submit(Insert(3), never);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::kUnavailable);
+  EXPECT_TRUE(writer_->Cancel(second));  // makes room
+  Submit("c", Insert(4));
+  EXPECT_FALSE(writer_->Submit(Insert(5), never).ok());
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "b:cancelled a:ok c:ok");
+  EXPECT_EQ(Rows(), "1 4");
+  EXPECT_EQ(writer_->stats().refused, 2u);
+}
+
+TEST_F(GroupWriterTest, ABatchIsBounded) {
+  MakeWriter({.batch_max = 2});
+  for (int i = 1; i <= 5; ++i) Submit(std::to_string(i), Insert(i));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "1:ok 2:ok");
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "3:ok 4:ok");
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "5:ok");
+  EXPECT_EQ(writer_->stats().batch_size_max, 2u);
+}
+
+TEST_F(GroupWriterTest, ACancelledWriteIsToldAndNeverRuns) {
+  MakeWriter();
+  const auto a = Submit("a", Insert(1));
+  const auto b = Submit("b", Insert(2));
+  Submit("c", Insert(3));
+  EXPECT_TRUE(writer_->Cancel(b));
+  EXPECT_EQ(Answers(), "b:cancelled");
+  EXPECT_FALSE(writer_->Cancel(b));
+  EXPECT_FALSE(writer_->Cancel(0));
+  EXPECT_FALSE(writer_->Cancel(999'999));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok c:ok");
+  EXPECT_FALSE(writer_->Cancel(a));
+  EXPECT_EQ(Rows(), "1 3");
+  EXPECT_EQ(writer_->stats().cancelled, 1u);
+}
+
+TEST_F(GroupWriterTest, AWriteThatRunsCannotBeCancelled) {
+  MakeWriter();
+  GroupWriter::Ticket ticket = 0;
+  ticket = Submit("a", [&](db::Transaction& tx) -> Result<void> {
+    EXPECT_FALSE(writer_->Cancel(ticket));
+    IL_TRY_VOID(tx->Run(kInsertRow, 1));
+    return {};
+  });
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok");
+}
+
+TEST_F(GroupWriterTest, CallbacksMaySubmitAndCancel) {
+  MakeWriter();
+  GroupWriter::Ticket waiting = 0;
+  ASSERT_TRUE(writer_
+                  ->Submit(Insert(1),
+                           [&](const Result<void>&) {
+                             waiting = Submit("x", Insert(2));
+                             Submit("y", Insert(3));
+                             EXPECT_TRUE(writer_->Cancel(waiting));
+                           })
+                  .ok());
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "x:cancelled");
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "y:ok");
+  EXPECT_EQ(Rows(), "1 3");
+}
+
+TEST_F(GroupWriterTest, WhatAWriteCapturedDiesBeforeItsOwnerHears) {
+  MakeWriter();
+  auto captured = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = captured;
+  ASSERT_TRUE(writer_
+                  ->Submit([captured = std::move(captured)](
+                               db::Transaction&) -> Result<void> { return {}; },
+                           [&](const Result<void>&) { EXPECT_TRUE(watch.expired()); })
+                  .ok());
+  writer_->StepOnce();
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST_F(GroupWriterTest, CloseCommitsWhatIsQueuedThenRefusesAndLeavesOneFile) {
+  MakeWriter({.batch_max = 2});
+  for (int i = 1; i <= 5; ++i) Submit(std::to_string(i), Insert(i));
+  ASSERT_TRUE(writer_->Close().ok());
+  EXPECT_EQ(Answers(), "1:ok 2:ok 3:ok 4:ok 5:ok");
+  EXPECT_FALSE(std::filesystem::exists(temp_.path().string() + "-wal"));
+  EXPECT_FALSE(std::filesystem::exists(temp_.path().string() + "-shm"));
+  EXPECT_TRUE(writer_->Close().ok());
+  const auto late = writer_->Submit(Insert(6), [](const Result<void>&) { FAIL(); });
+  EXPECT_EQ(late.error().code(), Errc::kUnavailable);
+  EXPECT_EQ(Rows(), "1 2 3 4 5");
+}
+
+TEST_F(GroupWriterTest, CloseLeavesTheLogToAnotherUserOfTheFile) {
+  MakeWriter();
+  auto other = temp_.Open(Access::kReadOnly);
+  ASSERT_TRUE(other->BeginSnapshot().ok());
+  ASSERT_TRUE(other->Run("SELECT count(*) FROM t").ok());
+  Submit("a", Insert(1));
+  EXPECT_TRUE(writer_->Close().ok());
+  EXPECT_EQ(Answers(), "a:ok");
+  other->Rollback();
+  EXPECT_EQ(Rows(), "1");
+}
+
+TEST_F(GroupWriterTest, StatisticsTellQueueBatchesAndCommitTime) {
+  TickingClock ticking;
+  GroupWriter writer(temp_.Open(), reopen_, {.drive = Drive::kByHand}, ticking);
+  const auto ignore = [](const Result<void>&) {};
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer.Submit(Insert(i), ignore).ok());
+  EXPECT_EQ(writer.stats().queue_depth, 3u);
+  writer.StepOnce();
+  ASSERT_TRUE(writer.Submit(Insert(9), ignore).ok());
+  ASSERT_TRUE(writer.Submit(Insert(9), ignore).ok());  // not unique
+  writer.StepOnce();
+  const GroupWriter::Stats stats = writer.stats();
+  EXPECT_EQ(stats.queue_depth, 0u);
+  EXPECT_EQ(stats.queue_depth_max, 3u);
+  EXPECT_EQ(stats.commits, 2u);
+  EXPECT_EQ(stats.committed, 4u);
+  EXPECT_EQ(stats.failed, 1u);
+  EXPECT_EQ(stats.unknown, 0u);
+  EXPECT_EQ(stats.batch_size_max, 3u);
+  EXPECT_EQ(stats.commit_time_sum, std::chrono::milliseconds(2));
+  EXPECT_EQ(stats.commit_time_max, std::chrono::milliseconds(1));
+}
+
+TEST_F(GroupWriterDeathTest, CallbacksThatThrowOrCloseFailACheck) {
+  MakeWriter();
+  EXPECT_DEATH(
+      {
+        (void)writer_->Submit(Insert(1),
+                              [](const Result<void>&) { throw std::runtime_error("x"); });
+        writer_->StepOnce();
+      },
+      "done callback threw: x");
+  EXPECT_DEATH(
+      {
+        (void)writer_->Submit(Insert(1), [this](const Result<void>&) { (void)writer_->Close(); });
+        writer_->StepOnce();
+      },
+      "closed from a storage callback");
+}
+
+TEST_F(GroupWriterDeathTest, AWriteThatEndsItsTransactionFailsACheck) {
+  MakeWriter();
+  EXPECT_DEATH(
+      {
+        Submit("a", [](db::Transaction& tx) -> Result<void> {
+          IL_TRY_VOID(tx->Run("COMMIT"));
+          return {};
+        });
+        writer_->StepOnce();
+      },
+      "COMMIT");
+}
+
+}  // namespace
+}  // namespace interlock::sqlite

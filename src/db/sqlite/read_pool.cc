@@ -1,0 +1,76 @@
+#include "db/sqlite/read_pool.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace interlock::sqlite {
+
+ReadPool::ReadPool(std::vector<std::unique_ptr<Connection>> connections, Open open,
+                   const Options& options)
+    : options_(options),
+      open_(std::move(open)),
+      slots_(std::move(connections)),
+      queue_({.name = "read", .max = options_.queue_max, .first_ticket = options_.first_ticket}) {
+  IL_CHECK(!slots_.empty());
+  if (options_.drive == Drive::kByHand) return;
+  threads_.reserve(slots_.size());
+  for (Slot& slot : slots_) threads_.emplace_back([this, &slot] { Run(slot); });
+}
+
+ReadPool::~ReadPool() { Close(); }
+
+void ReadPool::Run(Slot& slot) {
+  while (true) {
+    std::vector<Queue::Request> requests = queue_.Take(1);
+    if (requests.empty()) return;
+    RunOne(slot, std::move(requests.front()));
+  }
+}
+
+bool ReadPool::StepOnce() {
+  IL_CHECK(options_.drive == Drive::kByHand);
+  std::vector<Queue::Request> requests = queue_.TryTake(1);
+  if (requests.empty()) return false;
+  RunOne(slots_.front(), std::move(requests.front()));
+  return true;
+}
+
+void ReadPool::RunOne(Slot& slot, Queue::Request request) {
+  const Executing executing(this);
+  Result<void> result = Attempt(slot, request.fn);
+  if (!result.ok() && SpoilsConnection(result.error().code())) slot.reset();
+  request.fn = nullptr;  // what it captured dies before its owner hears
+  Tell(request.done, std::move(result));
+}
+
+Result<void> ReadPool::Attempt(Slot& slot, const Read& read) {
+  if (slot == nullptr) {
+    IL_TRY(slot, open_());
+  }
+  IL_TRY_VOID(slot->BeginSnapshot());
+  db::Connection& connection = *slot;
+  Result<void> result = RunContained(read, connection);
+  slot->Rollback();  // ends the snapshot; unlike COMMIT it cannot fail
+  return result;
+}
+
+void ReadPool::Close() {
+  IL_CHECK(!Executing::Here(this), "closed from a storage callback");
+  std::call_once(close_once_, [this] {
+    queue_.Close();
+    if (options_.drive == Drive::kByHand) {
+      while (StepOnce()) {
+      }
+    }
+    for (std::thread& thread : threads_) thread.join();
+    for (Slot& slot : slots_) slot.reset();
+  });
+}
+
+ReadPool::Stats ReadPool::stats() {
+  const Queue::Stats queue = queue_.stats();
+  return {queue.depth, queue.depth_max, queue.refused, queue.cancelled};
+}
+
+}  // namespace interlock::sqlite

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <iterator>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "db/database.h"
+
+namespace interlock::sqlite {
+
+// What waits for a storage thread: a bounded first-in first-out queue whose entries can be named
+// and withdrawn. The two executors of this folder differ in what they do with a request, not in how
+// they get it.
+//
+// Thread-safe. A request leaves the queue exactly once: taken by an executor, which then owes its
+// `done`, or withdrawn by Cancel(), which calls it.
+template <typename Fn>
+class RequestQueue {
+ public:
+  using Ticket = db::Database::Ticket;
+  using Done = db::Database::Done;
+
+  struct Request {
+    Ticket ticket = 0;
+    Fn fn;
+    Done done;
+  };
+
+  struct Stats {
+    std::size_t depth = 0;  // now
+    std::size_t depth_max = 0;
+    std::uint64_t refused = 0;
+    std::uint64_t cancelled = 0;
+  };
+
+  struct Options {
+    std::string_view name;  // "write": for messages
+    std::size_t max = 0;
+    Ticket first_ticket = 1;  // tickets rise by 2, so that two queues share the numbers
+  };
+
+  explicit RequestQueue(const Options& options) : options_(options), next_(options.first_ticket) {
+    IL_CHECK(options.max > 0);
+  }
+
+  // kUnavailable: full, or refusing.
+  Result<Ticket> Push(Fn fn, Done done) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (refusing_ || waiting_.size() >= options_.max) {
+      ++stats_.refused;
+      return Error(Errc::kUnavailable, "the " + std::string(options_.name) +
+                                           (refusing_ ? " queue is closed: the program is stopping"
+                                                      : " queue is full; try again later"));
+    }
+    const Ticket ticket = next_;
+    next_ += 2;
+    waiting_.push_back({ticket, std::move(fn), std::move(done)});
+    stats_.depth_max = std::max(stats_.depth_max, waiting_.size());
+    if (idle_ > 0) changed_.NotifyOne();
+    return ticket;
+  }
+
+  // True: the request was waiting; its `done` has been called here with kCancelled.
+  bool Cancel(Ticket ticket) IL_EXCLUDES(mutex_);
+
+  // Waits for requests and takes up to `max` of them, the oldest first. Empty: closed and drained.
+  std::vector<Request> Take(std::size_t max) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (waiting_.empty() && !closed_) {
+      ++idle_;
+      changed_.Wait(mutex_);
+      --idle_;
+    }
+    return TakeLocked(max);
+  }
+
+  // The same without waiting.
+  std::vector<Request> TryTake(std::size_t max) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return TakeLocked(max);
+  }
+
+  // Refuse(): no new requests. Close(): also lets Take() return empty when all are taken.
+  void Refuse() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    refusing_ = true;
+  }
+  void Close() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    refusing_ = true;
+    closed_ = true;
+    changed_.NotifyAll();
+  }
+
+  Stats stats() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    Stats now = stats_;
+    now.depth = waiting_.size();
+    return now;
+  }
+
+ private:
+  std::vector<Request> TakeLocked(std::size_t max) IL_REQUIRES(mutex_) {
+    const auto count = static_cast<std::ptrdiff_t>(std::min(max, waiting_.size()));
+    std::vector<Request> taken(std::make_move_iterator(waiting_.begin()),
+                               std::make_move_iterator(waiting_.begin() + count));
+    waiting_.erase(waiting_.begin(), waiting_.begin() + count);
+    return taken;
+  }
+
+  const Options options_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<Request> waiting_ IL_GUARDED_BY(mutex_);  // tickets rise
+  Ticket next_ IL_GUARDED_BY(mutex_);
+  int idle_ IL_GUARDED_BY(mutex_) = 0;  // threads inside Take() that wait: spares needless wakes
+  bool refusing_ IL_GUARDED_BY(mutex_) = false;
+  bool closed_ IL_GUARDED_BY(mutex_) = false;
+  Stats stats_ IL_GUARDED_BY(mutex_);
+};
+
+// Tells a request its result. A `done` that throws has lost an answer that nobody can give again:
+// that is a bug of its owner, and fails a check.
+inline void Tell(const db::Database::Done& done, Result<void> result) {
+  try {
+    done(std::move(result));
+  } catch (const std::exception& thrown) {
+    IL_CHECK(false, std::string("a done callback threw: ") + thrown.what());
+  } catch (...) {
+    IL_CHECK(false, "a done callback threw");
+  }
+}
+
+// Runs a request's function; what it throws becomes its own failure and nobody else's.
+template <typename Fn, typename Argument>
+Result<void> RunContained(const Fn& fn, Argument& argument) {
+  try {
+    return fn(argument);
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::kOutOfMemory, "out of memory in a storage function");
+  } catch (const std::exception& thrown) {
+    return Error(Errc::kInternal, std::string("a storage function threw: ") + thrown.what());
+  } catch (...) {
+    return Error(Errc::kInternal, "a storage function threw");
+  }
+}
+
+// Names the executor whose request this thread is running, so that closing it from one of its own
+// callbacks, which would wait for itself, is found out.
+class Executing {
+ public:
+  explicit Executing(const void* executor) : before_(std::exchange(current_, executor)) {}
+  ~Executing() { current_ = before_; }
+  Executing(const Executing&) = delete;
+  Executing& operator=(const Executing&) = delete;
+
+  static bool Here(const void* executor) { return current_ == executor; }
+
+ private:
+  static inline thread_local const void* current_ = nullptr;
+  const void* before_;
+};
+
+// True for failures after which a connection is not trusted: it is closed, and another one opened
+// and checked before the next request.
+inline bool SpoilsConnection(Errc code) {
+  return code == Errc::kIo || code == Errc::kCorrupt || code == Errc::kCantOpen ||
+         code == Errc::kNotADatabase || code == Errc::kOutcomeUnknown;
+}
+
+template <typename Fn>
+bool RequestQueue<Fn>::Cancel(Ticket ticket) {
+  Request withdrawn;
+  {
+    MutexLock lock(mutex_);
+    const auto found = std::ranges::lower_bound(waiting_, ticket, {}, &Request::ticket);
+    if (found == waiting_.end() || found->ticket != ticket) return false;
+    withdrawn = std::move(*found);
+    waiting_.erase(found);
+    ++stats_.cancelled;
+  }
+  withdrawn.fn = nullptr;  // what it captured dies before its owner hears
+  Tell(withdrawn.done, Error(Errc::kCancelled, "cancelled before it began"));
+  return true;
+}
+
+}  // namespace interlock::sqlite
