@@ -1,9 +1,7 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -22,24 +20,27 @@ class Migratable {
   virtual Result<void> Commit() = 0;
   virtual void Rollback() = 0;
   virtual Result<int> SchemaVersion() = 0;  // 0 = never migrated
-  virtual Result<void> SetSchemaVersion(int version) = 0;
+  // Marks the database as `program`'s, of that version; part of the transaction.
+  virtual Result<void> SetSchemaVersion(std::string_view program, int version) = 0;
   // Runs several statements, as a schema file holds them.
   virtual Result<void> RunScript(std::string_view script) = 0;
-  // True when the file has tables but no version of ours: another program made it.
-  virtual Result<bool> IsForeign() = 0;
-  // A consistent copy of everything committed, also what is only in the log. Mode 0600.
+  // True when there are tables but not the mark of `program`: somebody else made them.
+  virtual Result<bool> IsForeign(std::string_view program) = 0;
+  // A consistent copy of everything committed, also what is only in the log. Mode 0600. The target
+  // must not exist; a failed copy leaves none. Works inside BeginExclusive() … Commit().
   virtual Result<void> BackUpTo(const std::filesystem::path& target) = 0;
 };
 
-// One step of a schema's history. Once released its text never changes.
+// One step of a schema's history. Once released its text never changes. It holds no BEGIN, COMMIT
+// or PRAGMA: all steps of one migration are one transaction.
 struct MigrationStep {
   int version;  // the file's version after this step
   std::string_view script;
 };
 
 struct Schema {
-  std::string_view program;              // who understands newer files: "intermute", "ic"
-  std::span<const MigrationStep> steps;  // rising versions
+  std::string_view program;              // whose files these are: "intermute", "ic"
+  std::span<const MigrationStep> steps;  // versions 1, 2, 3, … without a gap
 };
 
 struct MigrationOutcome {
@@ -48,23 +49,36 @@ struct MigrationOutcome {
   std::filesystem::path backup;  // empty when none was needed: a new or current file
 };
 
-// Brings a database to the newest version of `schema`. The version is read inside the lock, so of
-// many processes that start at once one migrates and the others find nothing to do. Before a file
-// that already holds data is changed it is copied beside itself (the newest `backups_kept` copies
-// stay). A file newer than us, or of another program, is refused untouched with what to do.
+// Brings a database to the newest version of `schema`, wholly or not at all.
+//
+// Used by one thread; any number of processes may do the same at once. Invariants:
+// (1) The version is read inside the lock, so of many that start at once one migrates, and the
+//     others find nothing to do and write nothing.
+// (2) All steps and the new version are one transaction: after an error, a kill or a power cut the
+//     file has its old version and content.
+// (3) A file that has a version is copied before it is changed, and nothing is committed between
+//     the copy and the change, since the copy is made under the same lock. A migration that failed
+//     takes its copy away again, unless it is unknown whether it failed.
+// (4) A file newer than us, or of somebody else, is refused untouched, with what to do.
 class Migrator {
  public:
   struct Options {
-    std::filesystem::path database;  // backups are made beside it
+    std::filesystem::path database;  // backups are made beside it, see backups.h
     int backups_kept = 5;
   };
 
-  Migrator(Schema schema, Options options, Clock& clock)
-      : schema_(schema), options_(std::move(options)), clock_(clock) {}
+  Migrator(Schema schema, Options options, Clock& clock);
 
+  // An error of BeginExclusive() is passed on: kBusy when another holds the lock longer than the
+  // target waits.
   Result<MigrationOutcome> Run(Migratable& target);
 
  private:
+  Result<MigrationOutcome> RunLocked(Migratable& target);
+  Result<void> Refuse(Migratable& target, int version) const;
+  Result<void> Apply(Migratable& target, int from) const;
+  int newest() const { return schema_.steps.back().version; }
+
   Schema schema_;
   Options options_;
   Clock& clock_;

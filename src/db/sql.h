@@ -14,8 +14,9 @@ namespace interlock::db {
 // pasted into SQL; values are bound as ?1, ?2, …
 //
 // Declare it as a constant beside the code that runs it, with a comment that names the index it
-// relies on, and list it in its folder's statements(): the query-plan test explains all of those.
-// A connection prepares each Sql once; two objects with equal text share the statement.
+// relies on, and list it in its folder's Statements(): the query-plan test (tests/plan) explains
+// all of those, and finds in the sources the ones that are not listed. A connection prepares each
+// Sql once; two objects with equal text share the statement.
 class Sql {
  public:
   consteval Sql(const char* text) : text_(text) {}  // NOLINT(google-explicit-constructor)
@@ -24,6 +25,14 @@ class Sql {
  private:
   std::string_view text_;
 };
+
+// An Sql with the name of its constant, as Statements() lists it: IL_SQL(kFindAgent).
+struct NamedSql {
+  std::string_view name;
+  Sql sql;
+};
+#define IL_SQL(constant) \
+  ::interlock::db::NamedSql { #constant, constant }
 
 struct Null {};
 using Blob = std::span<const std::byte>;

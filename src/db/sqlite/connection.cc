@@ -133,6 +133,15 @@ bool ControlsTransaction(std::string_view text) {
   return std::ranges::find(kWords, word) != kWords.end();
 }
 
+// FNV-1a of "interlock:" and the name, as SQLite's 32-bit signed header field. Part of the format.
+std::int64_t ApplicationId(std::string_view program) {
+  std::uint32_t hash = 2'166'136'261;
+  for (const std::string_view part : {std::string_view("interlock:"), program}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619;
+  }
+  return static_cast<std::int32_t>(hash);
+}
+
 Result<void> CopyPages(sqlite3* from, sqlite3* to) {
   sqlite3_backup* backup = sqlite3_backup_init(to, "main", from, "main");
   if (backup == nullptr) return ErrorFrom(sqlite3_extended_errcode(to), to, "backing up");
@@ -243,8 +252,10 @@ Result<int> Connection::SchemaVersion() {
   return static_cast<int>(*version);
 }
 
-Result<void> Connection::SetSchemaVersion(int version) {
-  IL_TRY_VOID(RunText(impl_->db.get(), fmt::format("PRAGMA user_version={}", version)));
+Result<void> Connection::SetSchemaVersion(std::string_view program, int version) {
+  IL_TRY_VOID(
+      RunText(impl_->db.get(), fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
+                                           ApplicationId(program), version)));
   return {};
 }
 
@@ -253,9 +264,12 @@ Result<void> Connection::RunScript(std::string_view script) {
   return {};
 }
 
-Result<bool> Connection::IsForeign() {
+Result<bool> Connection::IsForeign(std::string_view program) {
+  IL_TRY(const std::optional<std::int64_t> mark,
+         One("PRAGMA application_id", [](const db::Row& row) { return row.Int(0); }));
   IL_TRY(const int version, SchemaVersion());
-  if (version != 0) return false;
+  if (mark == ApplicationId(program)) return version == 0;  // ours always have a version
+  if (mark != 0 || version != 0) return true;
   IL_TRY(const std::optional<bool> found,
          One("SELECT 1 FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' LIMIT 1",
              [](const db::Row&) { return true; }));
@@ -285,6 +299,24 @@ Result<void> Connection::Checkpoint() {
                                              nullptr, nullptr);
   if (code != SQLITE_OK) return ErrorFrom(code, impl_->db.get(), "emptying the log");
   return {};
+}
+
+Result<std::vector<std::string>> Connection::QueryPlan(const db::Sql& sql) {
+  const std::string text = fmt::format("EXPLAIN QUERY PLAN {}", sql.text());
+  constexpr int kDetailColumn = 3;
+  sqlite3_stmt* raw = nullptr;  // by hand: the parameters stay unbound
+  int code = sqlite3_prepare_v3(impl_->db.get(), text.c_str(), -1, 0, &raw, nullptr);
+  std::vector<std::string> lines;
+  while (code == SQLITE_OK || code == SQLITE_ROW) {
+    code = sqlite3_step(raw);
+    if (code != SQLITE_ROW) continue;
+    lines.emplace_back(reinterpret_cast<const char*>(sqlite3_column_text(raw, kDetailColumn)));
+  }
+  std::optional<Error> error;
+  if (code != SQLITE_DONE) error = ErrorFrom(code, impl_->db.get(), text);
+  sqlite3_finalize(raw);
+  if (error) return *std::move(error);
+  return lines;
 }
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(impl_->db.get()) == 0; }

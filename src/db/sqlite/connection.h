@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "db/connection.h"
@@ -59,9 +60,11 @@ class Connection final : public db::Connection, public db::Migratable {
   Result<void> Commit() override;
   void Rollback() override;  // does nothing when none is open
   Result<int> SchemaVersion() override;
-  Result<void> SetSchemaVersion(int version) override;
+  // The mark is the file's application_id, made from the name: it keeps the files of two programs
+  // of ours apart, and those of strangers that also count versions.
+  Result<void> SetSchemaVersion(std::string_view program, int version) override;
   Result<void> RunScript(std::string_view script) override;
-  Result<bool> IsForeign() override;
+  Result<bool> IsForeign(std::string_view program) override;
   Result<void> BackUpTo(const std::filesystem::path& target) override;
 
   // A read transaction: from the first statement to Commit() or Rollback() all see one state.
@@ -78,6 +81,8 @@ class Connection final : public db::Connection, public db::Migratable {
   // Moves the log's content into the database file and empties the log (TRUNCATE). kBusy while
   // another connection reads an old snapshot or writes; nothing is lost then.
   Result<void> Checkpoint();
+  // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
+  Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
   // True while a transaction is open (SQLite rolls back by itself after some errors).
   bool in_transaction() const;
   // Where the file is, symlinks above its directory resolved.

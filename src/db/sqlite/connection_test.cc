@@ -288,22 +288,45 @@ TEST(ConnectionTest, TheSchemaVersionIsPartOfTheTransaction) {
   auto connection = temp.Open();
   EXPECT_EQ(connection->SchemaVersion().value(), 0);
   ASSERT_TRUE(connection->BeginExclusive().ok());
-  ASSERT_TRUE(connection->SetSchemaVersion(7).ok());
+  ASSERT_TRUE(connection->SetSchemaVersion("us", 7).ok());
   EXPECT_EQ(connection->SchemaVersion().value(), 7);
   connection->Rollback();
   EXPECT_EQ(connection->SchemaVersion().value(), 0);
-  ASSERT_TRUE(connection->SetSchemaVersion(8).ok());
+  ASSERT_TRUE(connection->SetSchemaVersion("us", 8).ok());
   EXPECT_EQ(temp.Open()->SchemaVersion().value(), 8);
 }
 
-TEST(ConnectionTest, AFileWithTablesButNoVersionIsForeign) {
+TEST(ConnectionTest, AFileWithTablesButNotOurMarkIsForeign) {
   const TempDb temp;
   auto connection = temp.Open();
-  EXPECT_FALSE(connection->IsForeign().value());
+  EXPECT_FALSE(connection->IsForeign("us").value());
   ASSERT_TRUE(connection->RunScript("CREATE TABLE sqlitex(a)").ok());  // like ours, not SQLite's
-  EXPECT_TRUE(connection->IsForeign().value());
-  ASSERT_TRUE(connection->SetSchemaVersion(1).ok());
-  EXPECT_FALSE(connection->IsForeign().value());
+  EXPECT_TRUE(connection->IsForeign("us").value());
+  ASSERT_TRUE(connection->SetSchemaVersion("us", 1).ok());
+  EXPECT_FALSE(connection->IsForeign("us").value());
+  EXPECT_TRUE(connection->IsForeign("them").value());
+  ASSERT_TRUE(connection->SetSchemaVersion("us", 0).ok());
+  EXPECT_TRUE(connection->IsForeign("us").value()) << "ours always have a version";
+}
+
+TEST(ConnectionTest, AStrangerThatCountsVersionsTooIsForeign) {
+  const TempDb temp;
+  temp.Make("CREATE TABLE t(a); PRAGMA user_version=1");
+  EXPECT_TRUE(temp.Open()->IsForeign("us").value());
+  const TempDb empty;
+  empty.Make("PRAGMA user_version=1");
+  EXPECT_TRUE(empty.Open()->IsForeign("us").value());
+}
+
+TEST(ConnectionTest, AQueryPlanIsToldWithoutRunningTheStatement) {
+  const TempDb temp;
+  temp.Make("CREATE TABLE t(a); CREATE INDEX by_a ON t(a)");
+  auto connection = temp.Open();
+  EXPECT_EQ(connection->QueryPlan("DELETE FROM t WHERE a = ?1").value(),
+            std::vector<std::string>{"SEARCH t USING INDEX by_a (a=?)"});
+  EXPECT_EQ(connection->QueryPlan("SELECT rowid FROM t").value(),
+            std::vector<std::string>{"SCAN t"});
+  EXPECT_FALSE(connection->QueryPlan("SELECT * FROM missing").ok());
 }
 
 TEST(ConnectionTest, ABackupHoldsTheLogAlsoWhileTheWriteLockIsHeld) {

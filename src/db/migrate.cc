@@ -1,0 +1,86 @@
+#include "db/migrate.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "db/backups.h"
+
+namespace interlock::db {
+
+Migrator::Migrator(Schema schema, Options options, Clock& clock)
+    : schema_(schema), options_(std::move(options)), clock_(clock) {
+  IL_CHECK(!schema_.program.empty());
+  IL_CHECK(!schema_.steps.empty());
+  int version = 0;
+  for (const MigrationStep& step : schema_.steps) IL_CHECK(step.version == ++version);
+}
+
+Result<MigrationOutcome> Migrator::Run(Migratable& target) {
+  IL_TRY_VOID(target.BeginExclusive());
+  Result<MigrationOutcome> outcome = RunLocked(target);
+  target.Rollback();  // ends what was not committed
+  return outcome;
+}
+
+Result<MigrationOutcome> Migrator::RunLocked(Migratable& target) {
+  IL_TRY(const int from, target.SchemaVersion());
+  IL_TRY_VOID(Refuse(target, from));
+  if (from == newest()) return MigrationOutcome{from, from, {}};
+
+  const Backups backups(options_.database, options_.backups_kept);
+  std::filesystem::path backup;
+  if (from > 0) {
+    // Pruned before as well, or a server that is killed in every migration would fill the disk.
+    backups.Prune({});
+    IL_TRY(backup, backups.Make(from, clock_.Now(), [&target](const std::filesystem::path& path) {
+      return target.BackUpTo(path);
+    }));
+  }
+  if (Result<void> applied = Apply(target, from); !applied) {
+    std::error_code ignored;  // the first failure is the one to tell
+    if (!backup.empty()) std::filesystem::remove(backup, ignored);
+    return std::move(applied).error();
+  }
+  if (Result<void> committed = target.Commit(); !committed) {
+    return std::move(committed).error().In(
+        fmt::format("{}: committing version {}", options_.database.string(), newest()));
+  }
+  if (!backup.empty()) backups.Prune(backup);
+  return MigrationOutcome{from, newest(), std::move(backup)};
+}
+
+Result<void> Migrator::Refuse(Migratable& target, int version) const {
+  IL_TRY(const bool foreign, target.IsForeign(schema_.program));
+  if (foreign || version < 0) {
+    return Error(Errc::kForeignSchema,
+                 fmt::format("{} holds the tables of another program (it has no schema version of "
+                             "{}; the Go server's files are of this kind) and was left as it is: "
+                             "move it away or name another file, and {} starts a new one",
+                             options_.database.string(), schema_.program, schema_.program));
+  }
+  if (version > newest()) {
+    return Error(Errc::kSchemaTooNew,
+                 fmt::format("{} has schema version {}, written by a newer {}; this one knows "
+                             "versions up to {}: run the newer {}, or put back a backup "
+                             "({}.v{}.*.backup or older) to go on with this one",
+                             options_.database.string(), version, schema_.program, newest(),
+                             schema_.program, options_.database.string(), newest()));
+  }
+  return {};
+}
+
+Result<void> Migrator::Apply(Migratable& target, int from) const {
+  for (const MigrationStep& step : schema_.steps) {
+    if (step.version <= from) continue;
+    if (Result<void> ran = target.RunScript(step.script); !ran) {
+      return std::move(ran).error().In(
+          fmt::format("{}: migrating to version {}", options_.database.string(), step.version));
+    }
+  }
+  return target.SetSchemaVersion(schema_.program, newest());
+}
+
+}  // namespace interlock::db
