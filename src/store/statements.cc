@@ -1,0 +1,23 @@
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <vector>
+
+#include "store/meta.h"
+#include "store/schema.h"
+
+namespace interlock::store {
+
+std::span<const db::NamedSql> Statements() {
+  static const std::vector<db::NamedSql> kAll = [] {
+    std::vector<db::NamedSql> all;
+    // One line per noun.
+    for (const auto& statements : {MetaStatements()}) {
+      std::ranges::copy(statements, std::back_inserter(all));
+    }
+    return all;
+  }();
+  return kAll;
+}
+
+}  // namespace interlock::store
