@@ -1,0 +1,407 @@
+// The promise of the write path, on a disk that fails at each call and loses power at each step:
+// what was confirmed is there, what was denied is not, what is unknown is either; a write is there
+// wholly or not at all, everybody is told, and the database is never damaged.
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "db/sqlite/connection.h"
+#include "db/sqlite/fault_vfs.h"
+#include "db/sqlite/group_writer.h"
+#include "testing/temp_db.h"
+
+namespace interlock::sqlite {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kSeeds = 1;
+constexpr int kStride = 5;  // every so many calls of an operation
+constexpr int kThreadedRounds = 10;
+#else
+constexpr int kSeeds = 6;
+constexpr int kStride = 1;
+constexpr int kThreadedRounds = 60;
+#endif
+
+constexpr int kBatches = 2;
+constexpr int kWritesPerBatch = 4;
+
+std::uint64_t Seed() {
+  const char* text = std::getenv("IL_SEED");
+  return text == nullptr ? 20'260'102 : std::strtoull(text, nullptr, 10);
+}
+
+// A write is two rows, so that half of one can be seen.
+constexpr db::Sql kInsert = "INSERT INTO t(k, pair, filler) VALUES (?1, ?2, zeroblob(3000))";
+constexpr db::Sql kRows = "SELECT count(*) FROM t WHERE pair = ?1";
+constexpr db::Sql kIntegrity = "PRAGMA integrity_check";
+
+enum class Told : std::uint8_t { kNothing, kRefused, kSuccess, kFailure, kUnknown };
+
+const char* Name(Told told) {
+  constexpr std::array kNames = {"nothing", "refused", "success", "failure", "unknown"};
+  return kNames.at(static_cast<std::size_t>(told));
+}
+
+// Who else has the file open. With nobody, closing the last connection ends the log's shared
+// memory, and the next open reads the log from the disk.
+enum class Company : std::uint8_t { kAlone, kWithReader };
+
+// One server's life on a faulty disk: a database, a writer, and what each of its writes was told.
+class Life {
+ public:
+  Life(std::uint64_t seed, Company company) : vfs_(seed), company_(company) {
+    const auto connection = Open();
+    IL_CHECK(connection.ok());
+    IL_CHECK((*connection)
+                 ->RunScript("CREATE TABLE t(k INTEGER PRIMARY KEY, pair INTEGER, filler BLOB);"
+                             "CREATE INDEX t_by_pair ON t(pair)")
+                 .ok());
+    if (company_ == Company::kWithReader) {
+      reader_ = Open().value();
+      IL_CHECK(reader_->Run(kRows, 0).ok());
+    }
+  }
+
+  ~Life() {
+    writer_.reset();
+    reader_.reset();
+  }
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
+
+  FaultDisk& disk() { return vfs_.disk(); }
+  GroupWriter& writer() { return *writer_; }
+
+  Result<std::unique_ptr<Connection>> Open() const {
+    // Only the file's name and mode; its content is on the disk above.
+    static const testing::TempDb kPlace;
+    OpenOptions options = kPlace.options();
+    options.busy_timeout = std::chrono::milliseconds(0);
+    options.vfs = vfs_.name();
+    IL_TRY(auto connection, Connection::Open(options));
+    // Every few commits the log is also moved into the database file, and a batch does not fit
+    // the cache: part of it is in the log before the COMMIT.
+    IL_TRY_VOID(connection->RunScript("PRAGMA wal_autocheckpoint=16; PRAGMA cache_size=6"));
+    return connection;
+  }
+
+  // False when the server does not even start.
+  bool Start(Drive drive) {
+    auto connection = Open();
+    if (!connection) return false;
+    writer_ = std::make_unique<GroupWriter>(
+        std::move(*connection), [this] { return Open(); }, GroupWriter::Options{.drive = drive},
+        clock_);
+    return true;
+  }
+
+  // Submits a write; its number, for told().
+  std::size_t Write() IL_EXCLUDES(mutex_) {
+    std::size_t number = 0;
+    {
+      MutexLock lock(mutex_);
+      number = told_.size();
+      told_.push_back(Told::kNothing);
+    }
+    const auto id = static_cast<std::int64_t>(number);
+    const auto accepted = writer_->Submit(
+        [id](db::Transaction& tx) -> Result<void> {
+          IL_TRY_VOID(tx->Run(kInsert, 2 * id, id));
+          IL_TRY_VOID(tx->Run(kInsert, 2 * id + 1, id));
+          if (id % kWritesPerBatch == 2) return Error(Errc::kConflict, "this one fails by itself");
+          return {};
+        },
+        [this, number](const Result<void>& result) { Tell(number, result); });
+    if (!accepted) {
+      MutexLock lock(mutex_);
+      told_[number] = Told::kRefused;
+    }
+    return number;
+  }
+
+  Told told(std::size_t number) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return told_[number];
+  }
+
+  int Count(Told told) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return static_cast<int>(std::ranges::count(told_, told));
+  }
+
+  // A few batches, stepped by hand, then the end of the server.
+  void Run() {
+    if (!Start(Drive::kByHand)) return;
+    for (int batch = 0; batch < kBatches; ++batch) {
+      for (int i = 0; i < kWritesPerBatch; ++i) Write();
+      while (writer_->StepOnce()) continue;
+    }
+  }
+
+  void Stop() {
+    reader_.reset();
+    if (writer_) (void)writer_->Close();
+    writer_.reset();
+  }
+
+  // After everything: the disk works again, and the file is looked at. Returns what is wrong.
+  std::string Verify() IL_EXCLUDES(mutex_) {
+    Stop();
+    if (!disk().powered()) disk().PowerOn();
+    disk().Heal();
+    const auto connection = Open();
+    if (!connection) return "cannot be opened: " + connection.error().message();
+    const auto integrity =
+        (*connection)->One(kIntegrity, [](const db::Row& row) { return row.String(0); });
+    if (!integrity) return integrity.error().message();
+    if (*integrity != "ok") return "integrity: " + integrity->value_or("?");
+    MutexLock lock(mutex_);
+    for (std::size_t number = 0; number < told_.size(); ++number) {
+      const auto rows = (*connection)
+                            ->One(
+                                kRows, [](const db::Row& row) { return row.Int(0); },
+                                static_cast<std::int64_t>(number));
+      if (!rows) return rows.error().message();
+      const std::int64_t found = rows->value();
+      const Told told = told_[number];
+      const bool good = told == Told::kSuccess   ? found == 2
+                        : told == Told::kUnknown ? found == 2 || found == 0
+                        : told == Told::kNothing ? false
+                                                 : found == 0;
+      if (!good) {
+        return "write " + std::to_string(number) + " was told " + Name(told) + " and has " +
+               std::to_string(found) + " rows";
+      }
+    }
+    return "";
+  }
+
+ private:
+  void Tell(std::size_t number, const Result<void>& result) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    IL_CHECK(told_[number] == Told::kNothing, "told twice");
+    told_[number] = result.ok()                                      ? Told::kSuccess
+                    : result.error().code() == Errc::kOutcomeUnknown ? Told::kUnknown
+                                                                     : Told::kFailure;
+  }
+
+  FaultVfs vfs_;
+  const Company company_;
+  SystemClock clock_;
+  Mutex mutex_;
+  std::vector<Told> told_ IL_GUARDED_BY(mutex_);
+  std::unique_ptr<Connection> reader_;
+  std::unique_ptr<GroupWriter> writer_;
+};
+
+// What happens to the machine after the story, before somebody looks.
+enum class End : std::uint8_t { kClosed, kCutSynced, kCutTorn };
+constexpr std::array kEnds = {End::kClosed, End::kCutSynced, End::kCutTorn};
+
+void Finish(Life& life, End end) {
+  if (!life.disk().powered()) return;
+  if (end == End::kClosed) life.Stop();
+  if (end == End::kCutSynced) life.disk().CutPower(Survival::kNothing);
+  if (end == End::kCutTorn) life.disk().CutPower(Survival::kSome);
+}
+
+struct FaultKind {
+  DiskOp op;
+  int code;  // 0 = the usual one
+};
+
+class GroupWriterFaultTest : public ::testing::TestWithParam<FaultKind> {};
+
+TEST_P(GroupWriterFaultTest, AFaultAtAnyCallLeavesTheTruth) {
+  const FaultKind kind = GetParam();
+  int not_successful = 0;
+  for (const Company company : {Company::kAlone, Company::kWithReader}) {
+    bool fired = true;
+    for (int n = 1; fired; n += n < 10 ? 1 : kStride) {
+      ASSERT_LT(n, 2000);
+      fired = false;
+      for (const Effect effect : {Effect::kNothing, Effect::kPart, Effect::kWhole}) {
+        for (const End end : kEnds) {
+          Life life(Seed() + static_cast<std::uint64_t>(n), company);
+          life.disk().Inject({.op = kind.op, .nth = n, .code = kind.code, .effect = effect});
+          life.Run();
+          const bool now = life.disk().fired() > 0;
+          fired = fired || now;
+          const int domain_failures = kBatches;
+          if (!now) {
+            EXPECT_EQ(life.Count(Told::kSuccess), kBatches * (kWritesPerBatch - 1));
+          }
+          not_successful += life.Count(Told::kUnknown) +
+                            std::max(0, life.Count(Told::kFailure) - domain_failures);
+          Finish(life, end);
+          const std::string wrong = life.Verify();
+          ASSERT_EQ(wrong, "") << DiskOpName(kind.op) << " call " << n << ", effect "
+                               << static_cast<int>(effect) << ", company "
+                               << static_cast<int>(company) << ", end " << static_cast<int>(end)
+                               << ", IL_SEED=" << Seed();
+        }
+      }
+    }
+  }
+  const bool in_every_commit = kind.op == DiskOp::kWrite || kind.op == DiskOp::kSync;
+  if (in_every_commit) {
+    EXPECT_GT(not_successful, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ops, GroupWriterFaultTest,
+    ::testing::Values(FaultKind{DiskOp::kOpen, 0}, FaultKind{DiskOp::kRead, 0},
+                      FaultKind{DiskOp::kWrite, 0}, FaultKind{DiskOp::kWrite, SQLITE_FULL},
+                      FaultKind{DiskOp::kTruncate, 0}, FaultKind{DiskOp::kSync, 0},
+                      FaultKind{DiskOp::kDelete, 0}, FaultKind{DiskOp::kLock, 0},
+                      FaultKind{DiskOp::kLock, SQLITE_IOERR_LOCK}, FaultKind{DiskOp::kShmMap, 0},
+                      FaultKind{DiskOp::kShmLock, 0},
+                      FaultKind{DiskOp::kShmLock, SQLITE_IOERR_SHMLOCK}),
+    [](const auto& instance) {
+      std::string name = DiskOpName(instance.param.op);
+      std::erase(name, '-');
+      return name + std::to_string(instance.param.code);
+    });
+
+TEST(GroupWriterPowerTest, APowerCutAtAnyStepLeavesTheTruth) {
+  int unknown = 0;
+  for (const Company company : {Company::kAlone, Company::kWithReader}) {
+    for (const Survival survival : {Survival::kNothing, Survival::kSome, Survival::kAll}) {
+      const int seeds = survival == Survival::kSome ? kSeeds : 1;
+      for (int seed = 0; seed < seeds; ++seed) {
+        bool cut = true;
+        for (std::int64_t n = 1; cut; n += kStride) {
+          Life life(Seed() + static_cast<std::uint64_t>(seed), company);
+          life.disk().CutPowerAtStep(n, survival);
+          life.Run();
+          cut = !life.disk().powered();
+          unknown += life.Count(Told::kUnknown);
+          const std::string wrong = life.Verify();
+          ASSERT_EQ(wrong, "") << "step " << n << ", survival " << static_cast<int>(survival)
+                               << ", IL_SEED=" << Seed() + static_cast<std::uint64_t>(seed);
+        }
+      }
+    }
+  }
+  EXPECT_GT(unknown, 0);
+}
+
+// The power goes again while the first cut is being repaired.
+TEST(GroupWriterPowerTest, ASecondPowerCutDuringRecoveryLeavesTheTruth) {
+  for (std::int64_t first = 5; first < 60; first += 7) {
+    bool cut = true;
+    for (std::int64_t second = 1; cut; ++second) {
+      Life life(Seed(), Company::kAlone);
+      life.disk().CutPowerAtStep(first, Survival::kSome);
+      life.Run();
+      life.Stop();
+      if (life.disk().powered()) break;  // the story was shorter
+      life.disk().PowerOn();
+      life.disk().CutPowerAtStep(second, Survival::kSome);
+      if (const auto connection = life.Open(); connection.ok()) {
+        (void)(*connection)->Checkpoint();
+      }
+      cut = !life.disk().powered();
+      ASSERT_EQ(life.Verify(), "") << first << ' ' << second << ", IL_SEED=" << Seed();
+    }
+  }
+}
+
+TEST(GroupWriterFullDiskTest, AFullDiskLeavesTheTruthAndIsLeftBehindOnceThereIsSpace) {
+  int starved = 0;
+  for (const Company company : {Company::kAlone, Company::kWithReader}) {
+    bool short_of_space = true;
+    for (std::int64_t space = 0; short_of_space; space += 1700) {
+      SCOPED_TRACE(space);
+      Life life(Seed(), company);
+      ASSERT_TRUE(life.Start(Drive::kByHand));
+      life.disk().LimitSpace(space);
+      for (int i = 0; i < kBatches * kWritesPerBatch; ++i) {
+        life.Write();
+        if (i % kWritesPerBatch == kWritesPerBatch - 1) life.writer().StepOnce();
+      }
+      short_of_space = life.disk().fired() > 0;
+      if (short_of_space) ++starved;
+      life.disk().LimitSpace(std::nullopt);
+      for (int i = 0; i < kWritesPerBatch; ++i) {
+        const std::size_t number = life.Write();
+        life.writer().StepOnce();
+        EXPECT_EQ(life.told(number), i == 2 ? Told::kFailure : Told::kSuccess)
+            << "the same writer goes on";
+      }
+      ASSERT_EQ(life.Verify(), "") << "IL_SEED=" << Seed();
+    }
+  }
+  EXPECT_GE(starved, 10);
+}
+
+TEST(GroupWriterReopenTest, ReopeningMayFailAFewTimesAndThenWorks) {
+  Life life(Seed(), Company::kAlone);
+  ASSERT_TRUE(life.Start(Drive::kByHand));
+  const auto write = [&life] {
+    const std::size_t number = life.Write();
+    life.writer().StepOnce();
+    return life.told(number);
+  };
+  ASSERT_EQ(write(), Told::kSuccess);
+  life.disk().Inject({.op = DiskOp::kSync});
+  ASSERT_EQ(write(), Told::kUnknown);
+  life.disk().Inject({.op = DiskOp::kOpen, .calls = 3});
+  EXPECT_EQ(write(), Told::kFailure);  // by itself
+  EXPECT_EQ(write(), Told::kFailure);
+  EXPECT_EQ(write(), Told::kFailure);
+  EXPECT_EQ(write(), Told::kSuccess);
+  EXPECT_EQ(life.disk().fired(), 4);
+  EXPECT_GE(life.writer().stats().reopened, 1u);
+  EXPECT_EQ(life.Verify(), "");
+}
+
+// Threads that submit while the disk fails at random; all of it must end, and end truly.
+TEST(GroupWriterThreadedFaultTest, RandomFaultsUnderLoadLeaveTheTruth) {
+  std::mt19937_64 random(Seed());
+  int fired = 0;
+  for (int round = 0; round < kThreadedRounds; ++round) {
+    Life life(random(), Company::kAlone);
+    ASSERT_TRUE(life.Start(Drive::kThreads));
+    for (int i = 0; i < 3; ++i) {
+      life.disk().Inject({.op = kDiskOps.at(random() % kDiskOps.size()),
+                          .nth = static_cast<std::int64_t>(1 + random() % 60),
+                          .calls = static_cast<std::int64_t>(1 + random() % 3),
+                          .effect = static_cast<Effect>(random() % 3)});
+    }
+    if (round % 3 == 0) {
+      life.disk().CutPowerAtStep(static_cast<std::int64_t>(1 + random() % 60), Survival::kSome);
+    }
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&life] {
+        for (int i = 0; i < 8; ++i) life.Write();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    (void)life.writer().Close();
+    fired += static_cast<int>(life.disk().fired());
+    ASSERT_EQ(life.Verify(), "") << "round " << round << ", IL_SEED=" << Seed();
+  }
+  EXPECT_GT(fired, kThreadedRounds / 4);
+}
+
+}  // namespace
+}  // namespace interlock::sqlite
