@@ -1,0 +1,35 @@
+#pragma once
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/result.h"
+#include "resilience/breaker.h"
+#include "resilience/retry.h"
+
+namespace interlock::resilience {
+
+// The one choke point around storage: breaker outside, retry inside, so that an operation counts
+// once however often it was tried, and an open breaker costs its callers nothing.
+//
+// What the breaker is told (judged by the last try, not by the caller's patience):
+//   infrastructure (IsInfrastructure)          failure; busy only gets here after all retries
+//   success, and what a caller did wrong       success: storage answered
+//   kCancelled, kUnavailable                   nothing: it was never tried, or nobody cared
+//   kInternal, a throw, a try that is lost     abandoned: failure of a probe, otherwise nothing
+//
+// Thread-safe; breaker and retry must outlive it and its operations.
+class Guard {
+ public:
+  Guard(Breaker& breaker, Retry& retry) : breaker_(breaker), retry_(retry) {}
+
+  // As Retry::Run(). When the breaker refuses, `done` hears kCircuitOpen on the calling thread
+  // before this returns, and `begin` is not called.
+  Call Run(Operation operation, Done done);
+
+ private:
+  Breaker& breaker_;
+  Retry& retry_;
+};
+
+}  // namespace interlock::resilience

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "db/database.h"
+#include "resilience/breaker.h"
+#include "resilience/guard.h"
+#include "resilience/retry.h"
+
+namespace interlock::service {
+
+// The database as every use case sees it: db::Database's two verbs behind one breaker and one
+// retry, bounded in time. Nothing else in the server talks to the database.
+//
+// Thread-safe; never waits. Rules for both verbs:
+// (1) `done` runs exactly once whatever happens, refusals included, with no lock held: before the
+//     call returns, on the calling thread, when it is refused (kCircuitOpen, kUnavailable); inside
+//     Call::Cancel(); on the clock's thread when the time is up; otherwise on a storage thread. So
+//     it must be quick, must not throw, and is best a post to the caller's own executor.
+// (2) The whole time, queues and retries included, is at most `budget`. Then a read, or a write
+//     that has not begun and now never will, hears kStorageTimeout. A write that is running hears
+//     kOutcomeUnknown: it may yet be committed.
+// (3) Hence `fn` may still be running after `done` was told so. It must own what it touches; the
+//     forms with a value type see to that for results: Read<Agent>(fn, done).
+// (4) `fn` may run several times, one after the other, each from the start.
+//
+// REQUIRES: Stop(), then Database::Close(), before it is destroyed.
+class Storage {
+ public:
+  using ReadFn = db::Database::ReadFn;
+  using WriteFn = db::Database::WriteFn;
+  using Done = resilience::Done;  // move-only function of Result<void>
+  using Call = resilience::Call;  // Cancel() says that the caller no longer wants it
+  template <typename T>
+  using DoneWith = std::move_only_function<void(Result<T>)>;
+
+  struct Options {
+    resilience::Breaker::Options breaker;
+    resilience::Retry::Options retry;
+    Duration budget = std::chrono::seconds(10);
+    resilience::Breaker::OnChange on_breaker_change;
+    resilience::Retry::Random random = resilience::SystemRandom();
+  };
+
+  // Both must outlive it.
+  Storage(db::Database& database, Clock& clock) : Storage(database, clock, Options{}) {}
+  Storage(db::Database& database, Clock& clock, Options options);
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  Call Read(ReadFn fn, Done done);
+  Call Write(WriteFn fn, Done done);
+
+  // The same for an `fn` that returns Result<T>; `done` hears the value of the run that counted.
+  template <typename T>
+  Call Read(std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done);
+  template <typename T>
+  Call Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done);
+
+  // Does the database answer at all? One read of a constant past breaker and retry, for /health.
+  // kStorageTimeout when the budget (500 ms there) is used up.
+  Call Ping(Duration budget, Done done);
+
+  resilience::Breaker::State breaker_state() const { return breaker_.state(); }
+  resilience::Breaker::Status breaker_status() const { return breaker_.status(); }
+
+  // The first step of closing: ends waits between tries with kUnavailable and refuses new calls.
+  // What is queued or running is finished by Database::Close(). Not to be called from a `done`.
+  void Stop();
+
+  // Every statement this class runs, for the query-plan test.
+  static std::span<const db::Sql> statements();
+
+ private:
+  template <typename T, typename Source>
+  struct Carrier;
+
+  db::Database& database_;
+  const Duration budget_;
+  resilience::Breaker breaker_;
+  resilience::Retry retry_;
+  resilience::Retry ping_;  // retries nothing
+  resilience::Guard guard_;
+};
+
+// Brings the value of the run that counted from the storage thread to `done`. Runs of one `fn`
+// follow each other, and `done` reads the slot only after one that succeeded.
+template <typename T, typename Source>
+struct Storage::Carrier {
+  static_assert(!std::is_void_v<T>, "use the form without a value type");
+
+  std::function<Result<T>(Source&)> fn;
+  std::optional<T> value;
+
+  Result<void> Run(Source& source) {
+    value.reset();
+    IL_TRY(T made, fn(source));
+    value.emplace(std::move(made));
+    return {};
+  }
+  static Done Deliver(std::shared_ptr<Carrier> carrier, DoneWith<T> done) {
+    return [carrier = std::move(carrier), done = std::move(done)](Result<void> result) mutable {
+      if (!result.ok()) return done(std::move(result).error());
+      done(std::move(*carrier->value));
+    };
+  }
+};
+
+template <typename T>
+Storage::Call Storage::Read(std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done) {
+  auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
+  return Read([carrier](db::Connection& connection) { return carrier->Run(connection); },
+              Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
+}
+
+template <typename T>
+Storage::Call Storage::Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done) {
+  auto carrier = std::make_shared<Carrier<T, db::Transaction>>(std::move(fn));
+  return Write([carrier](db::Transaction& transaction) { return carrier->Run(transaction); },
+               Carrier<T, db::Transaction>::Deliver(carrier, std::move(done)));
+}
+
+}  // namespace interlock::service
