@@ -38,13 +38,14 @@ class Breaker {
   // For /health, metrics and logs.
   struct Status {
     State state;
-    int failures;                // in a row, while closed
+    int failures;                // in a row, up to the threshold
     std::uint64_t times_opened;  // failed probes included
     Timestamp last_change;       // of `state`; the time of construction at first
   };
 
-  // Told of each change of state with no lock held, on the thread whose call or report caused it.
-  // Two changes in quick succession may be heard in either order; status() has the truth.
+  // Told of each change of state with no lock held, on the thread whose call or report caused it;
+  // must not throw. Two changes in quick succession may be heard in either order; status() has the
+  // truth.
   using OnChange = std::function<void(State from, State to)>;
 
   // The leave to make one call. Report how it went with exactly one of the three; one that is
@@ -64,7 +65,7 @@ class Breaker {
 
    private:
     friend class Breaker;
-    enum class Report : std::uint8_t { kSuccess, kFailure, kNothing };
+    enum class Report : std::uint8_t { kSuccess, kFailure, kNothing, kAbandoned };
 
     Permit(Breaker& breaker, std::uint64_t generation)
         : breaker_(&breaker), generation_(generation) {}
@@ -86,17 +87,18 @@ class Breaker {
   Status status() const IL_EXCLUDES(mutex_);
 
  private:
+  // A change of state to be announced once the lock is released; none when from == to.
   struct Change {
     State from;
     State to;
   };
 
-  // REQUIRES: the time for a probe has come.
-  Change BeginProbe(Duration now) IL_REQUIRES(mutex_);
-  Change Open(Duration now) IL_REQUIRES(mutex_);
-  Change MoveTo(State to) IL_REQUIRES(mutex_);
-  void Count(std::uint64_t generation, Permit::Report report) IL_EXCLUDES(mutex_);
-  void Abandon(std::uint64_t generation) IL_EXCLUDES(mutex_);
+  bool MayProbe(Duration now) const IL_REQUIRES(mutex_);
+  Error Refusal(Duration now) const IL_REQUIRES(mutex_);
+  Change MoveTo(State to) IL_REQUIRES(mutex_);  // begins a generation
+  Change Open() IL_REQUIRES(mutex_);
+  Change Count(Permit::Report report) IL_REQUIRES(mutex_);
+  void Hear(std::uint64_t generation, Permit::Report report) IL_EXCLUDES(mutex_);
   void Announce(Change change) const IL_EXCLUDES(mutex_);
 
   Clock& clock_;
