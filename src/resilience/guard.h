@@ -25,9 +25,35 @@ class Guard {
 
   // As Retry::Run(). When the breaker refuses, `done` hears kCircuitOpen on the calling thread
   // before this returns, and `begin` is not called.
-  Call Run(Operation operation, Done done);
+  Call Run(Operation operation, Done done) {
+    Result<Breaker::Permit> permit = breaker_.Enter();
+    if (!permit.ok()) {
+      done(std::move(permit).error());
+      return {};
+    }
+    return retry_.Run(std::move(operation), std::move(done),
+                      [permit = std::move(*permit)](const Result<void>& last) mutable {
+                        Report(std::move(permit), last);
+                      });
+  }
 
  private:
+  // By value, so that a permit nobody reports on is abandoned at the end.
+  static void Report(Breaker::Permit permit, const Result<void>& last) {
+    if (last.ok()) return std::move(permit).Succeed();
+    const Errc code = last.error().code();
+    if (IsInfrastructure(code)) return std::move(permit).Fail();
+    switch (code) {
+      case Errc::kCancelled:
+      case Errc::kUnavailable:
+        return std::move(permit).Withdraw();
+      case Errc::kInternal:
+        return;
+      default:
+        return std::move(permit).Succeed();
+    }
+  }
+
   Breaker& breaker_;
   Retry& retry_;
 };

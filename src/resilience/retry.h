@@ -24,7 +24,7 @@ enum class Effect : std::uint8_t {
 
 // Something asynchronous that can be tried more than once.
 struct Operation {
-  using Ticket = std::uint64_t;
+  using Ticket = std::uint64_t;  // names a try that was accepted; 0 is none
 
   // Starts one try, without waiting. Accepted: `done` runs exactly once, on any thread, even before
   // this returns. Refused (an error, or an exception): `done` never runs.

@@ -1,0 +1,414 @@
+#include "resilience/retry.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <optional>
+#include <random>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/mutex.h"
+
+namespace interlock::resilience {
+
+// What the operations of one Retry share. They keep it alive, since a timer of theirs may fire
+// while the Retry is being destroyed.
+class Retry::Core {
+ public:
+  Core(Clock& clock_in, Options options_in, Random random_in)
+      : clock(clock_in), options(options_in), random(std::move(random_in)) {}
+
+  // Whoever comes from outside (a timer, a cancelling caller) is inside a visit while it may call
+  // `begin` or `cancel`; Stop() waits for them to leave, and lets no one in any more.
+  class Visit {
+   public:
+    explicit Visit(Core& core) : core_(core), allowed_(core.Arrive()) {}
+    ~Visit() {
+      if (allowed_) core_.Leave();
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    bool allowed() const { return allowed_; }
+
+   private:
+    Core& core_;
+    const bool allowed_;
+  };
+
+  // False when stopped: then there is no next try to wait for.
+  bool AddWaiting(std::shared_ptr<Call::State> state) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (stopped_) return false;
+    waiting_.insert(std::move(state));
+    return true;
+  }
+  void RemoveWaiting(const std::shared_ptr<Call::State>& state) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    waiting_.erase(state);
+  }
+  bool stopped() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return stopped_;
+  }
+  void Stop() IL_EXCLUDES(mutex_);
+
+  Clock& clock;
+  const Options options;
+  const Random random;
+
+ private:
+  bool Arrive() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (stopped_) return false;
+    ++visits_;
+    return true;
+  }
+  void Leave() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (--visits_ == 0) changed_.NotifyAll();
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopped_ IL_GUARDED_BY(mutex_) = false;
+  int visits_ IL_GUARDED_BY(mutex_) = 0;
+  std::unordered_set<std::shared_ptr<Call::State>> waiting_ IL_GUARDED_BY(mutex_);
+};
+
+namespace {
+
+std::string Seconds(Duration time) { return fmt::format("{:g} s", time.count() / 1e6); }
+
+Error TimedOut(Duration budget, const std::optional<Error>& last) {
+  return Error(
+      Errc::kStorageTimeout,
+      fmt::format("Storage did not get to it within {}{}; nothing was changed. Repeat "
+                  "the request later.",
+                  Seconds(budget), last ? fmt::format(" (last try: {})", last->message()) : ""));
+}
+
+Error TimedOutWhileRunning(Duration budget, Effect effect) {
+  if (effect == Effect::kNone) {
+    return Error(Errc::kStorageTimeout,
+                 fmt::format("Storage did not finish the read within {}. Repeat the request later.",
+                             Seconds(budget)));
+  }
+  return Error(
+      Errc::kOutcomeUnknown,
+      fmt::format("Storage began the write but did not confirm it within {}: it may or may "
+                  "not be stored. Look before you repeat the request.",
+                  Seconds(budget)));
+}
+
+Error Cancelled() { return Error(Errc::kCancelled, "The request was cancelled by its caller."); }
+
+Error Stopped() {
+  return Error(Errc::kUnavailable, "The server is stopping; repeat the request when it is back.");
+}
+
+}  // namespace
+
+// One operation from Run() to its last try. Every method takes the lock for a look and a decision,
+// and acts on it (calls out) after releasing it.
+class Call::State : public std::enable_shared_from_this<Call::State> {
+ public:
+  State(std::shared_ptr<Retry::Core> core, Operation operation, Done done, Settled settled)
+      : core_(std::move(core)),
+        operation_(std::move(operation)),
+        done_(std::move(done)),
+        settled_(std::move(settled)) {}
+
+  void Start() IL_EXCLUDES(mutex_);
+  void Cancel() IL_EXCLUDES(mutex_);
+  // Ends the wait between two tries, if it is in one.
+  void Stop() IL_EXCLUDES(mutex_);
+
+ private:
+  // Why no further try will be made.
+  enum class Ending : std::uint8_t { kNone, kCancelled, kTimedOut };
+
+  // What there is to tell, taken out under the lock and told without it.
+  struct News {
+    Settled settled;
+    std::optional<Result<void>> last;  // for `settled`; empty = destroy it without running
+    Done done;
+    std::optional<Result<void>> result;  // for `done`
+
+    void Tell() {
+      if (settled && last) settled(*last);
+      settled = nullptr;
+      if (done) done(std::move(*result));
+    }
+  };
+
+  int CountTry() IL_REQUIRES(mutex_);
+  void Try(int number) IL_EXCLUDES(mutex_);
+  void TryReported(int number, Result<void> result) IL_EXCLUDES(mutex_);
+  void WaitIsOver() IL_EXCLUDES(mutex_);
+  void TimeIsUp() IL_EXCLUDES(mutex_);
+  void TakeBack(Operation::Ticket ticket, Ending why) IL_EXCLUDES(mutex_);
+
+  bool MayRetry(const Result<void>& result) const IL_REQUIRES(mutex_);
+  bool Wait() IL_REQUIRES(mutex_);
+  News Conclude(Result<void> last) IL_REQUIRES(mutex_);
+  News Finish(std::optional<Result<void>> last, Result<void> result) IL_REQUIRES(mutex_);
+
+  const std::shared_ptr<Retry::Core> core_;
+  const Operation operation_;
+
+  Mutex mutex_;
+  Done done_ IL_GUARDED_BY(mutex_);        // empty once it was told
+  Settled settled_ IL_GUARDED_BY(mutex_);  // empty once it was told
+  Ending ending_ IL_GUARDED_BY(mutex_) = Ending::kNone;
+  int tries_ IL_GUARDED_BY(mutex_) = 0;
+  bool try_out_ IL_GUARDED_BY(mutex_) = false;
+  Operation::Ticket ticket_ IL_GUARDED_BY(mutex_) = 0;  // of the try that is out, once known
+  std::optional<Error> last_error_ IL_GUARDED_BY(mutex_);
+  Clock::TimerId wait_timer_ IL_GUARDED_BY(mutex_) = 0;
+  Clock::TimerId budget_timer_ IL_GUARDED_BY(mutex_) = 0;
+};
+
+void Call::State::Start() {
+  int number = 0;
+  {
+    MutexLock lock(mutex_);
+    number = CountTry();
+    budget_timer_ =
+        core_->clock.Schedule(operation_.budget, [self = shared_from_this()] { self->TimeIsUp(); });
+  }
+  Try(number);
+}
+
+// From here on a try counts as out, though it begins only when the lock is released.
+int Call::State::CountTry() {
+  IL_CHECK(!try_out_);
+  try_out_ = true;
+  ticket_ = 0;
+  return ++tries_;
+}
+
+// Runs on the clock's thread too, where nothing may escape.
+void Call::State::Try(int number) {
+  std::optional<Result<Operation::Ticket>> begun;
+  std::string thrown = "something that is not a std::exception";
+  try {
+    begun = operation_.begin([self = shared_from_this(), number](Result<void> result) {
+      self->TryReported(number, std::move(result));
+    });
+  } catch (const std::exception& e) {
+    thrown = e.what();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): said by the default of `thrown`
+  }
+
+  if (begun && begun->ok()) {
+    Ending why = Ending::kNone;
+    {
+      MutexLock lock(mutex_);
+      if (tries_ != number || !try_out_) return;  // it has reported already
+      ticket_ = begun->value();
+      why = ending_;
+    }
+    if (why != Ending::kNone) TakeBack(begun->value(), why);  // asked for while we began
+    return;
+  }
+
+  News news;
+  {
+    MutexLock lock(mutex_);
+    IL_CHECK(try_out_ && tries_ == number, "a refused try does not report");
+    try_out_ = false;
+    if (begun) {
+      news = Conclude(std::move(*begun).error());
+    } else {
+      news = Finish(std::nullopt, Error(Errc::kInternal, "Beginning the try threw: " + thrown));
+    }
+  }
+  news.Tell();
+}
+
+void Call::State::TryReported(int number, Result<void> result) {
+  News news;
+  {
+    MutexLock lock(mutex_);
+    IL_CHECK(try_out_ && tries_ == number, "a try reports once");
+    try_out_ = false;
+    if (MayRetry(result) && Wait()) {
+      last_error_ = result.error();
+      return;
+    }
+    news = Conclude(std::move(result));
+  }
+  news.Tell();
+}
+
+bool Call::State::MayRetry(const Result<void>& result) const {
+  return !result.ok() && result.error().code() == Errc::kBusy && ending_ == Ending::kNone &&
+         done_ && tries_ <= core_->options.retries_max;
+}
+
+bool Call::State::Wait() {
+  if (!core_->AddWaiting(shared_from_this())) return false;
+  const Duration delay = Retry::Delay(core_->options, tries_, core_->random());
+  wait_timer_ = core_->clock.Schedule(delay, [self = shared_from_this()] { self->WaitIsOver(); });
+  return true;
+}
+
+void Call::State::WaitIsOver() {
+  const Retry::Core::Visit visit(*core_);
+  if (!visit.allowed()) return;
+  int number = 0;
+  {
+    MutexLock lock(mutex_);
+    if (!done_) return;  // ended in this moment
+    wait_timer_ = 0;
+    core_->RemoveWaiting(shared_from_this());
+    number = CountTry();
+  }
+  Try(number);
+}
+
+void Call::State::TimeIsUp() {
+  const Retry::Core::Visit visit(*core_);
+  if (!visit.allowed()) return;
+  Operation::Ticket ticket = 0;
+  News news;
+  {
+    MutexLock lock(mutex_);
+    if (!done_) return;
+    ending_ = Ending::kTimedOut;
+    if (!try_out_) {
+      IL_CHECK(last_error_.has_value());  // only a busy try is followed by a wait
+      news = Finish(Result<void>(*last_error_), TimedOut(operation_.budget, last_error_));
+    }
+    ticket = ticket_;
+    if (try_out_ && ticket == 0) return;  // still beginning: Try() takes it back
+  }
+  if (news.done) return news.Tell();
+  TakeBack(ticket, Ending::kTimedOut);
+}
+
+void Call::State::Cancel() {
+  const Retry::Core::Visit visit(*core_);
+  if (!visit.allowed()) return;
+  Operation::Ticket ticket = 0;
+  News news;
+  {
+    MutexLock lock(mutex_);
+    if (!done_ || ending_ != Ending::kNone) return;
+    ending_ = Ending::kCancelled;
+    if (!try_out_) news = Finish(Result<void>(Cancelled()), Cancelled());
+    ticket = ticket_;
+    if (try_out_ && ticket == 0) return;
+  }
+  if (news.done) return news.Tell();
+  TakeBack(ticket, Ending::kCancelled);
+}
+
+void Call::State::Stop() {
+  News news;
+  {
+    MutexLock lock(mutex_);
+    if (!done_ || try_out_) return;
+    news = Finish(Result<void>(Stopped()), Stopped());
+  }
+  news.Tell();
+}
+
+// If it can be taken back it reports kCancelled, and Conclude() finds the right word for that.
+void Call::State::TakeBack(Operation::Ticket ticket, Ending why) {
+  if (operation_.cancel(ticket) || why != Ending::kTimedOut) return;
+  News news;
+  {
+    MutexLock lock(mutex_);
+    if (!done_) return;  // it reported in this moment
+    core_->clock.Cancel(budget_timer_);
+    news.done = std::exchange(done_, nullptr);
+    news.result = TimedOutWhileRunning(operation_.budget, operation_.effect);
+  }
+  news.Tell();
+}
+
+// The last try said `last`; what the caller hears depends on who ended it. A real result is told
+// even to a caller who was about to hear of a time-out.
+Call::State::News Call::State::Conclude(Result<void> last) {
+  const bool real =
+      last.ok() || (last.error().code() != Errc::kCancelled && last.error().code() != Errc::kBusy);
+  if (!real && ending_ == Ending::kCancelled) {
+    return Finish(Result<void>(Cancelled()), Cancelled());
+  }
+  if (!real && ending_ == Ending::kTimedOut) {
+    return Finish(std::move(last), TimedOut(operation_.budget, last_error_));
+  }
+  Result<void> result = last;
+  return Finish(std::move(last), std::move(result));
+}
+
+Call::State::News Call::State::Finish(std::optional<Result<void>> last, Result<void> result) {
+  core_->clock.Cancel(budget_timer_);
+  if (wait_timer_ != 0) {
+    core_->clock.Cancel(wait_timer_);
+    core_->RemoveWaiting(shared_from_this());
+  }
+  return {.settled = std::exchange(settled_, nullptr),
+          .last = std::move(last),
+          .done = std::exchange(done_, nullptr),
+          .result = std::move(result)};
+}
+
+void Retry::Core::Stop() {
+  std::unordered_set<std::shared_ptr<Call::State>> waiting;
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    while (visits_ > 0) changed_.Wait(mutex_);
+    waiting.swap(waiting_);
+  }
+  for (const std::shared_ptr<Call::State>& state : waiting) state->Stop();
+}
+
+void Call::Cancel() {
+  if (const std::shared_ptr<State> state = state_.lock()) state->Cancel();
+}
+
+Retry::Retry(Clock& clock, Options options, Random random)
+    : core_(std::make_shared<Core>(clock, options, std::move(random))) {
+  IL_CHECK(options.retries_max >= 0);
+  IL_CHECK(options.delay_base > Duration::zero());
+}
+
+Retry::~Retry() { Stop(); }
+
+Call Retry::Run(Operation operation, Done done, Settled settled) {
+  IL_CHECK(operation.begin && operation.cancel && done);
+  if (core_->stopped()) {
+    if (settled) settled(Stopped());
+    done(Stopped());
+    return {};
+  }
+  const auto state = std::make_shared<Call::State>(core_, std::move(operation), std::move(done),
+                                                   std::move(settled));
+  state->Start();
+  return Call(state);
+}
+
+void Retry::Stop() { core_->Stop(); }
+
+Duration Retry::Delay(const Options& options, int n, double random) {
+  IL_CHECK(n >= 1 && n <= options.retries_max);
+  IL_CHECK(random >= 0 && random < 1);
+  const Duration delay = options.delay_base * (std::int64_t{1} << (n - 1));
+  return delay +
+         Duration(static_cast<std::int64_t>(static_cast<double>(delay.count()) * random / 4));
+}
+
+Retry::Random SystemRandom() {
+  return [] {
+    thread_local std::minstd_rand generator{std::random_device{}()};
+    return std::uniform_real_distribution<double>(0, 1)(generator);
+  };
+}
+
+}  // namespace interlock::resilience
