@@ -445,6 +445,32 @@ TEST_F(RetryTest, AfterStopATryThatIsOutReportsButIsNotRepeated) {
   EXPECT_EQ(clock_.timers_waiting(), 0u);
 }
 
+TEST(RetryThreadsTest, StopWaitsForATryThatIsBeingBegun) {
+  SystemClock clock;
+  Retry retry(clock, {.retries_max = 7, .delay_base = milliseconds(1)}, [] { return 0.0; });
+  std::promise<void> entered;
+  std::promise<void> stop_returned;
+  auto stopped = stop_returned.get_future();
+  int tries = 0;
+  Operation operation{.begin = [&](auto done) -> Result<Operation::Ticket> {
+                        if (++tries == 2) {  // on the clock's thread
+                          entered.set_value();
+                          EXPECT_EQ(stopped.wait_for(milliseconds(20)),
+                                    std::future_status::timeout);
+                        }
+                        done(Busy());
+                        return Operation::Ticket{1};
+                      },
+                      .cancel = [](Operation::Ticket) { return false; }};
+  std::promise<Result<void>> told;
+  retry.Run(std::move(operation), [&](Result<void> result) { told.set_value(std::move(result)); });
+  entered.get_future().wait();
+  retry.Stop();
+  stop_returned.set_value();
+  EXPECT_EQ(told.get_future().get().error().code(), Errc::kBusy);
+  EXPECT_EQ(tries, 2);
+}
+
 // Real threads and real time. A pool of storage threads reports late, busy or fine, callers cancel,
 // budgets run out: whatever happens, each operation is told exactly once.
 TEST(RetryThreadsTest, EveryOperationIsToldExactlyOnce) {
