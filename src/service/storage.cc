@@ -1,0 +1,80 @@
+#include "service/storage.h"
+
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+
+namespace interlock::service {
+namespace {
+
+// Touches no table, so it needs no index.
+constexpr db::Sql kPing = "SELECT 1";
+constexpr std::array kStatements = {kPing};
+
+Result<void> RunPing(db::Connection& connection) {
+  IL_TRY(const std::optional<std::int64_t> one,
+         connection.One(kPing, [](const db::Row& row) { return row.Int(0); }));
+  IL_CHECK(one == 1);
+  return {};
+}
+
+// `fn` is shared by the tries of one operation instead of being copied for each.
+resilience::Operation ReadOperation(db::Database& database, db::Database::ReadFn fn,
+                                    Duration budget) {
+  auto shared = std::make_shared<db::Database::ReadFn>(std::move(fn));
+  return {.begin =
+              [&database, shared](db::Database::Done done) {
+                return database.Read(
+                    [shared](db::Connection& connection) { return (*shared)(connection); },
+                    std::move(done));
+              },
+          .cancel = [&database](db::Database::Ticket ticket) { return database.Cancel(ticket); },
+          .effect = resilience::Effect::kNone,
+          .budget = budget};
+}
+
+resilience::Operation WriteOperation(db::Database& database, db::Database::WriteFn fn,
+                                     Duration budget) {
+  auto shared = std::make_shared<db::Database::WriteFn>(std::move(fn));
+  return {.begin =
+              [&database, shared](db::Database::Done done) {
+                return database.Write(
+                    [shared](db::Transaction& transaction) { return (*shared)(transaction); },
+                    std::move(done));
+              },
+          .cancel = [&database](db::Database::Ticket ticket) { return database.Cancel(ticket); },
+          .effect = resilience::Effect::kChanges,
+          .budget = budget};
+}
+
+}  // namespace
+
+Storage::Storage(db::Database& database, Clock& clock, Options options)
+    : database_(database),
+      budget_(options.budget),
+      breaker_(clock, options.breaker, std::move(options.on_breaker_change)),
+      retry_(clock, options.retry, options.random),
+      ping_(clock, {.retries_max = 0}, options.random),
+      guard_(breaker_, retry_) {}
+
+Storage::Call Storage::Read(ReadFn fn, Done done) {
+  return guard_.Run(ReadOperation(database_, std::move(fn), budget_), std::move(done));
+}
+
+Storage::Call Storage::Write(WriteFn fn, Done done) {
+  return guard_.Run(WriteOperation(database_, std::move(fn), budget_), std::move(done));
+}
+
+Storage::Call Storage::Ping(Duration budget, Done done) {
+  return ping_.Run(ReadOperation(database_, RunPing, budget), std::move(done));
+}
+
+void Storage::Stop() {
+  retry_.Stop();
+  ping_.Stop();
+}
+
+std::span<const db::Sql> Storage::statements() { return kStatements; }
+
+}  // namespace interlock::service
