@@ -227,6 +227,7 @@ TEST_F(BreakerTest, LateResultsOfCallsFromBeforeItOpenedChangeNothing) {
 
 TEST_F(BreakerTest, LateFailuresFromBeforeItOpenedDoNotCountOnceItIsClosedAgain) {
   std::vector<Breaker::Permit> slow;
+  slow.reserve(5);
   for (int i = 0; i < 5; ++i) slow.push_back(Enter());
   Trip();
   clock_.Advance(seconds(30));

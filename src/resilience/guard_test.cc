@@ -29,7 +29,7 @@ class GuardTest : public ::testing::Test {
     });
   }
   // One operation that is answered with `answer`, through all its waits.
-  void Run(Result<void> answer) {
+  void Run(const Result<void>& answer) {
     storage_.script.assign(8, answer);
     Start();
     while (!result_) ASSERT_TRUE(clock_.AdvanceToNextTimer());

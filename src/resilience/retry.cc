@@ -80,7 +80,9 @@ class Retry::Core {
 
 namespace {
 
-std::string Seconds(Duration time) { return fmt::format("{:g} s", time.count() / 1e6); }
+std::string Seconds(Duration time) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(time).count());
+}
 
 Error TimedOut(Duration budget, const std::optional<Error>& last) {
   return Error(
@@ -218,7 +220,8 @@ void Call::State::Try(int number) {
   News news;
   {
     MutexLock lock(mutex_);
-    IL_CHECK(try_out_ && tries_ == number, "a refused try does not report");
+    IL_CHECK(try_out_, "a refused try does not report");
+    IL_CHECK(tries_ == number);
     try_out_ = false;
     if (begun) {
       news = Conclude(std::move(*begun).error());
@@ -233,7 +236,8 @@ void Call::State::TryReported(int number, Result<void> result) {
   News news;
   {
     MutexLock lock(mutex_);
-    IL_CHECK(try_out_ && tries_ == number, "a try reports once");
+    IL_CHECK(try_out_, "a try reports once");
+    IL_CHECK(tries_ == number, "a try reports once");
     try_out_ = false;
     if (MayRetry(result) && Wait()) {
       last_error_ = result.error();
@@ -382,7 +386,9 @@ Retry::Retry(Clock& clock, Options options, Random random)
 Retry::~Retry() { Stop(); }
 
 Call Retry::Run(Operation operation, Done done, Settled settled) {
-  IL_CHECK(operation.begin && operation.cancel && done);
+  IL_CHECK(operation.begin != nullptr);
+  IL_CHECK(operation.cancel != nullptr);
+  IL_CHECK(done != nullptr);
   if (core_->stopped()) {
     if (settled) settled(Stopped());
     done(Stopped());
@@ -397,8 +403,10 @@ Call Retry::Run(Operation operation, Done done, Settled settled) {
 void Retry::Stop() { core_->Stop(); }
 
 Duration Retry::Delay(const Options& options, int n, double random) {
-  IL_CHECK(n >= 1 && n <= options.retries_max);
-  IL_CHECK(random >= 0 && random < 1);
+  IL_CHECK(n >= 1);
+  IL_CHECK(n <= options.retries_max);
+  IL_CHECK(random >= 0);
+  IL_CHECK(random < 1);
   const Duration delay = options.delay_base * (std::int64_t{1} << (n - 1));
   return delay +
          Duration(static_cast<std::int64_t>(static_cast<double>(delay.count()) * random / 4));

@@ -28,10 +28,10 @@ struct Operation {
 
   // Starts one try, without waiting. Accepted: `done` runs exactly once, on any thread, even before
   // this returns. Refused (an error, or an exception): `done` never runs.
-  std::function<Result<Ticket>(std::function<void(Result<void>)> done)> begin;
+  std::function<Result<Ticket>(std::function<void(Result<void>)> done)> begin = nullptr;
 
   // True: that try had not begun, never will, and its `done` has been called with kCancelled.
-  std::function<bool(Ticket)> cancel;
+  std::function<bool(Ticket)> cancel = nullptr;
 
   Effect effect = Effect::kChanges;
 

@@ -167,6 +167,7 @@ TEST_F(RetryTest, EachWaitDrawsItsOwnRandomNumber) {
 TEST(SystemRandomTest, StaysInRangeOnEveryThread) {
   const Retry::Random random = SystemRandom();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&random] {
       double low = 1;
@@ -452,7 +453,7 @@ TEST(RetryThreadsTest, StopWaitsForATryThatIsBeingBegun) {
   std::promise<void> stop_returned;
   auto stopped = stop_returned.get_future();
   int tries = 0;
-  Operation operation{.begin = [&](auto done) -> Result<Operation::Ticket> {
+  Operation operation{.begin = [&](const auto& done) -> Result<Operation::Ticket> {
                         if (++tries == 2) {  // on the clock's thread
                           entered.set_value();
                           EXPECT_EQ(stopped.wait_for(milliseconds(20)),
@@ -476,17 +477,19 @@ TEST(RetryThreadsTest, StopWaitsForATryThatIsBeingBegun) {
 TEST(RetryThreadsTest, EveryOperationIsToldExactlyOnce) {
   constexpr int kCallers = 8;
   constexpr int kCalls = 200;
+  constexpr int kOperations = kCallers * kCalls;
   SystemClock clock;
   Retry retry(clock, {.retries_max = 3, .delay_base = std::chrono::microseconds(200)},
               SystemRandom());
-  std::vector<std::atomic<int>> told(kCallers * kCalls);
-  std::vector<std::atomic<int>> settled(kCallers * kCalls);
-  std::atomic<int> untold = kCallers * kCalls;
+  std::vector<std::atomic<int>> told(kOperations);
+  std::vector<std::atomic<int>> settled(kOperations);
+  std::atomic<int> untold = kOperations;
   std::promise<void> all_told;
 
   // Storage: accepted tries are reported by a timer of a second clock, so on another thread.
   SystemClock storage;
   std::vector<std::thread> callers;
+  callers.reserve(kCallers);
   for (int c = 0; c < kCallers; ++c) {
     callers.emplace_back([&, c] {
       for (int i = 0; i < kCalls; ++i) {
@@ -504,7 +507,7 @@ TEST(RetryThreadsTest, EveryOperationIsToldExactlyOnce) {
                             .budget = std::chrono::microseconds(id % 11 == 0 ? 300 : 10'000'000)};
         Call call = retry.Run(
             std::move(operation),
-            [&, id](Result<void>) {
+            [&, id](const Result<void>&) {
               ++told[id];
               if (--untold == 0) all_told.set_value();
             },
@@ -520,7 +523,7 @@ TEST(RetryThreadsTest, EveryOperationIsToldExactlyOnce) {
   std::promise<void> drained;
   storage.Schedule(milliseconds(50), [&] { drained.set_value(); });
   drained.get_future().wait();
-  for (int id = 0; id < kCallers * kCalls; ++id) {
+  for (int id = 0; id < kOperations; ++id) {
     ASSERT_EQ(told[id], 1) << id;
     ASSERT_EQ(settled[id], 1) << id;
   }
@@ -540,14 +543,14 @@ TEST(RetryThreadsTest, StopRacesWithWaitsBudgetsAndCancels) {
                   SystemRandom());
       std::vector<Call> calls;
       for (int i = 0; i < kCalls; ++i) {
-        Operation operation{.begin = [&](auto done) -> Result<Operation::Ticket> {
+        Operation operation{.begin = [&](const auto& done) -> Result<Operation::Ticket> {
                               if (stopped) ++begun_after_stop;
                               done(Busy());
                               return Operation::Ticket{1};
                             },
                             .cancel = [](Operation::Ticket) { return false; },
                             .budget = std::chrono::microseconds(100 + i * 10)};
-        calls.push_back(retry.Run(std::move(operation), [&](Result<void>) { ++told; }));
+        calls.push_back(retry.Run(std::move(operation), [&](const Result<void>&) { ++told; }));
       }
       std::thread canceller([&] {
         for (int i = 0; i < kCalls; i += 3) calls[i].Cancel();

@@ -42,10 +42,10 @@ class Storage {
   using DoneWith = std::move_only_function<void(Result<T>)>;
 
   struct Options {
-    resilience::Breaker::Options breaker;
-    resilience::Retry::Options retry;
+    resilience::Breaker::Options breaker = {};
+    resilience::Retry::Options retry = {};
     Duration budget = std::chrono::seconds(10);
-    resilience::Breaker::OnChange on_breaker_change;
+    resilience::Breaker::OnChange on_breaker_change = nullptr;
     resilience::Retry::Random random = resilience::SystemRandom();
   };
 

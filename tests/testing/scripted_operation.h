@@ -38,7 +38,8 @@ class ScriptedOperation {
 
   // The queued try begins: from now on it cannot be taken back.
   void RunIt() {
-    IL_CHECK(done_ && !running_);
+    IL_CHECK(done_ != nullptr);
+    IL_CHECK(!running_);
     running_ = true;
   }
   // The try that is out is over.
