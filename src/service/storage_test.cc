@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
-#include "db/sqlite/connection.h"
+#include "db/sqlite/database.h"
 #include "testing/fake_clock.h"
 #include "testing/temp_db.h"
 
@@ -24,96 +26,24 @@ constexpr db::Sql kInsert = "INSERT INTO note (text) VALUES (?1)";
 constexpr db::Sql kCount = "SELECT count(*) FROM note";
 
 Error Busy() { return Error(Errc::kBusy, "database is locked"); }
+Error Io() { return Error(Errc::kIo, "disk I/O error"); }
 
-// Real SQLite whose requests run when the test says so, on the test's thread.
-class ManualDatabase final : public db::Database {
- public:
-  explicit ManualDatabase(sqlite::Connection& connection) : connection_(connection) {}
-
-  std::deque<Error> faults;         // each is reported by one request, instead of running it
-  std::deque<Error> commit_faults;  // each fails one commit, after its function has run
-
-  Result<Ticket> Read(ReadFn fn, Done done) override {
-    return Add([this, fn = std::move(fn)] { return fn(connection_); }, std::move(done));
-  }
-  Result<Ticket> Write(WriteFn fn, Done done) override {
-    return Add([this, fn = std::move(fn)] { return Transact(fn); }, std::move(done));
-  }
-  bool Cancel(Ticket ticket) override {
-    for (auto it = queue_.begin(); it != queue_.end(); ++it) {
-      if (it->ticket != ticket) continue;
-      const Done done = std::move(it->done);
-      queue_.erase(it);
-      done(Error(Errc::kCancelled, "taken back"));
-      return true;
-    }
-    return false;
-  }
-  Result<void> Close() override {
-    closed_ = true;
-    return {};
-  }
-
-  int accepted() const { return accepted_; }
-  std::size_t queued() const { return queue_.size(); }
-
-  // Runs the first request, and reports.
-  void Step() {
-    Begin();
-    Finish();
-  }
-  // The two halves: in between it is running, and cannot be cancelled.
-  void Begin() {
-    IL_CHECK(!queue_.empty() && !running_);
-    running_ = std::move(queue_.front());
-    queue_.pop_front();
-  }
-  void Finish() {
-    IL_CHECK(running_.has_value());
-    const Request request = std::move(*std::exchange(running_, std::nullopt));
-    if (!faults.empty()) {
-      const Error fault = faults.front();
-      faults.pop_front();
-      return request.done(fault);
-    }
-    request.done(request.run());
-  }
-
- private:
-  struct Request {
-    Ticket ticket;
-    std::function<Result<void>()> run;
-    Done done;
-  };
-
-  Result<Ticket> Add(std::function<Result<void>()> run, Done done) {
-    if (closed_) return Error(Errc::kUnavailable, "closed");
-    queue_.push_back({static_cast<Ticket>(++accepted_), std::move(run), std::move(done)});
-    return queue_.back().ticket;
-  }
-  Result<void> Transact(const WriteFn& fn) {
-    IL_TRY_VOID(connection_.BeginExclusive());
-    db::Transaction transaction(connection_);
-    Result<void> result = fn(transaction);
-    if (result.ok() && !commit_faults.empty()) {
-      result = commit_faults.front();
-      commit_faults.pop_front();
-    }
-    if (result.ok()) return connection_.Commit();
-    connection_.Rollback();
-    return result;
-  }
-
-  sqlite::Connection& connection_;
-  bool closed_ = false;
-  int accepted_ = 0;
-  std::deque<Request> queue_;
-  std::optional<Request> running_;
-};
-
+// The real database, stepped by hand on virtual time: a request is queued until the test steps, and
+// running while its function runs.
 class StorageTest : public ::testing::Test {
  protected:
-  StorageTest() { IL_CHECK(connection_->RunScript("CREATE TABLE note (text TEXT)").ok()); }
+  StorageTest() {
+    file_.Make("CREATE TABLE note (text TEXT)");
+    sqlite::DatabaseOptions options;
+    options.path = file_.path();
+    options.drive = sqlite::Drive::kByHand;
+    database_ = sqlite::Database::Open(options, clock_).value();
+    storage_ = std::make_unique<Storage>(*database_, clock_);
+  }
+  ~StorageTest() override {
+    storage_->Stop();
+    EXPECT_TRUE(database_->Close().ok());
+  }
 
   Storage::Done Keep() {
     result_.reset();
@@ -122,27 +52,35 @@ class StorageTest : public ::testing::Test {
       result_ = std::move(result);
     };
   }
+  Result<void> RunInsert(db::Transaction& tx) {
+    ++runs_;
+    IL_TRY_VOID(tx->Run(kInsert, "hello"));
+    if (while_running_) while_running_();
+    if (faults_.empty()) return {};
+    const Error fault = faults_.front();
+    faults_.pop_front();
+    return fault;
+  }
   Storage::Call Insert() {
-    return storage_.Write(
-        [](db::Transaction& tx) -> Result<void> {
-          IL_TRY_VOID(tx->Run(kInsert, "hello"));
-          return {};
-        },
-        Keep());
+    return storage_->Write([this](db::Transaction& tx) { return RunInsert(tx); }, Keep());
   }
   Storage::Call ReadNothing() {
-    return storage_.Read([](db::Connection&) { return Result<void>(); }, Keep());
+    return storage_->Read([](db::Connection&) { return Result<void>(); }, Keep());
   }
   void Trip() {
     for (int i = 0; i < 5; ++i) {
-      database_.faults = {Error(Errc::kIo, "disk I/O error")};
+      faults_ = {Io()};
       Insert();
-      database_.Step();
+      ASSERT_TRUE(database_->StepWriter());
+      EXPECT_EQ(Code(), Errc::kIo);
     }
-    ASSERT_EQ(storage_.breaker_state(), State::kOpen);
+    ASSERT_EQ(storage_->breaker_state(), State::kOpen);
   }
   std::int64_t Notes() {
-    return connection_->One(kCount, [](const db::Row& row) { return row.Int(0); }).value().value();
+    return file_.Open(sqlite::Access::kReadOnly)
+        ->One(kCount, [](const db::Row& row) { return row.Int(0); })
+        .value()
+        .value();
   }
   std::optional<Errc> Code() const {
     if (!result_ || result_->ok()) return std::nullopt;
@@ -150,85 +88,90 @@ class StorageTest : public ::testing::Test {
   }
 
   testing::TempDb file_;
-  std::unique_ptr<sqlite::Connection> connection_ = file_.Open();
   testing::FakeClock clock_;
-  ManualDatabase database_{*connection_};
-  Storage storage_{database_, clock_};
+  std::unique_ptr<sqlite::Database> database_;
+  std::unique_ptr<Storage> storage_;
+  std::deque<Error> faults_;             // each fails one run of Insert()
+  std::function<void()> while_running_;  // called by Insert() on the storage thread
+  int runs_ = 0;                         // of Insert()
   std::optional<Result<void>> result_;
 };
 
 TEST_F(StorageTest, ReadsAndWritesPassThrough) {
   Insert();
   EXPECT_FALSE(result_.has_value());
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
   EXPECT_TRUE(result_->ok());
   EXPECT_EQ(Notes(), 1);
   ReadNothing();
-  database_.Step();
+  EXPECT_TRUE(database_->StepReader());
   EXPECT_TRUE(result_->ok());
   EXPECT_EQ(clock_.timers_waiting(), 0u);
 }
 
 TEST_F(StorageTest, ValuesComeBackToDone) {
   std::optional<Result<std::string>> told;
-  storage_.Write<std::string>(
+  storage_->Write<std::string>(
       [](db::Transaction& tx) -> Result<std::string> {
         IL_TRY_VOID(tx->Run(kInsert, "hello"));
         return std::string("stored");
       },
       [&](Result<std::string> result) { told = std::move(result); });
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->value(), "stored");
 
   std::optional<Result<std::int64_t>> count;
-  storage_.Read<std::int64_t>(
+  storage_->Read<std::int64_t>(
       [](db::Connection& connection) -> Result<std::int64_t> {
         IL_TRY(const auto n, connection.One(kCount, [](const db::Row& row) { return row.Int(0); }));
         return n.value_or(-1);
       },
       [&](Result<std::int64_t> result) { count = std::move(result); });
-  database_.Step();
+  EXPECT_TRUE(database_->StepReader());
   EXPECT_EQ(count->value(), 1);
 }
 
 TEST_F(StorageTest, AValueIsThatOfTheRunThatCounted) {
   int runs = 0;
   std::optional<Result<int>> told;
-  storage_.Write<int>([&](db::Transaction&) -> Result<int> { return ++runs; },
-                      [&](Result<int> result) { told = std::move(result); });
-  database_.commit_faults = {Busy()};
-  database_.Step();
-  EXPECT_EQ(runs, 1);
+  storage_->Write<int>(
+      [&](db::Transaction&) -> Result<int> {
+        if (++runs == 1) return Busy();
+        return runs;
+      },
+      [&](Result<int> result) { told = std::move(result); });
+  EXPECT_TRUE(database_->StepWriter());
   EXPECT_FALSE(told.has_value());
   clock_.AdvanceToNextTimer();
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->value(), 2);
 }
 
 TEST_F(StorageTest, AFailedFunctionDeliversItsErrorAndNoValue) {
   std::optional<Result<int>> told;
-  storage_.Read<int>(
+  storage_->Read<int>(
       [](db::Connection&) -> Result<int> { return Error(Errc::kNotFound, "no such agent"); },
       [&](Result<int> result) { told = std::move(result); });
-  database_.Step();
+  EXPECT_TRUE(database_->StepReader());
   ASSERT_FALSE(told->ok());
   EXPECT_EQ(told->error().code(), Errc::kNotFound);
 }
 
 TEST_F(StorageTest, BetweenRetriesTheDatabaseHasNothingToDo) {
-  database_.faults = {Busy(), Busy()};
+  faults_ = {Busy(), Busy()};
   Insert();
-  database_.Step();
-  EXPECT_EQ(database_.queued(), 0u);
+  EXPECT_TRUE(database_->StepWriter());
+  EXPECT_FALSE(database_->StepWriter());
   clock_.AdvanceToNextTimer();
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
+  EXPECT_FALSE(database_->StepWriter());
   clock_.AdvanceToNextTimer();
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
   EXPECT_TRUE(result_->ok());
-  EXPECT_EQ(Notes(), 1);
-  EXPECT_EQ(database_.accepted(), 3);
+  EXPECT_EQ(runs_, 3);
+  EXPECT_EQ(Notes(), 1);  // the runs that failed left no trace
 }
 
 TEST_F(StorageTest, TheSixthAfterFiveFailuresIsRefusedWithoutReachingTheDatabase) {
@@ -237,29 +180,31 @@ TEST_F(StorageTest, TheSixthAfterFiveFailuresIsRefusedWithoutReachingTheDatabase
   EXPECT_EQ(Code(), Errc::kCircuitOpen);  // told before Write() returned
   ReadNothing();
   EXPECT_EQ(Code(), Errc::kCircuitOpen);  // one breaker for both verbs
-  EXPECT_EQ(database_.accepted(), 5);
-  EXPECT_EQ(ToString(storage_.breaker_state()), "open");
-  EXPECT_EQ(storage_.breaker_status().times_opened, 1u);
+  EXPECT_FALSE(database_->StepWriter());
+  EXPECT_FALSE(database_->StepReader());
+  EXPECT_EQ(runs_, 5);
+  EXPECT_EQ(ToString(storage_->breaker_state()), "open");
+  EXPECT_EQ(storage_->breaker_status().times_opened, 1u);
 }
 
 TEST_F(StorageTest, RecoversAfterTheResetTimeout) {
   Trip();
   clock_.Advance(seconds(30));
   Insert();
-  EXPECT_EQ(ToString(storage_.breaker_state()), "half_open");
-  database_.Step();
+  EXPECT_EQ(ToString(storage_->breaker_state()), "half_open");
+  EXPECT_TRUE(database_->StepWriter());
   EXPECT_TRUE(result_->ok());
-  EXPECT_EQ(ToString(storage_.breaker_state()), "closed");
+  EXPECT_EQ(ToString(storage_->breaker_state()), "closed");
 }
 
 TEST_F(StorageTest, AHundredDomainErrorsDoNotTrip) {
   for (int i = 0; i < 100; ++i) {
     const Errc code = i % 2 == 0 ? Errc::kNotFound : Errc::kConflict;
-    storage_.Write([code](db::Transaction&) { return Result<void>(Error(code, "no")); }, Keep());
-    database_.Step();
+    storage_->Write([code](db::Transaction&) { return Result<void>(Error(code, "no")); }, Keep());
+    EXPECT_TRUE(database_->StepWriter());
     EXPECT_EQ(Code(), code);
   }
-  EXPECT_EQ(storage_.breaker_state(), State::kClosed);
+  EXPECT_EQ(storage_->breaker_state(), State::kClosed);
 }
 
 TEST_F(StorageTest, AQueuedWriteIsTakenBackAfterTenSeconds) {
@@ -267,98 +212,114 @@ TEST_F(StorageTest, AQueuedWriteIsTakenBackAfterTenSeconds) {
   clock_.Advance(seconds(10));
   EXPECT_EQ(Code(), Errc::kStorageTimeout);
   EXPECT_EQ(result_->error().http_status(), 503);
-  EXPECT_EQ(database_.queued(), 0u);
+  EXPECT_FALSE(database_->StepWriter());
   EXPECT_EQ(Notes(), 0);
 }
 
 TEST_F(StorageTest, ARunningWriteIsToldThatItsOutcomeIsUnknownAndMayCommit) {
+  while_running_ = [this] {
+    clock_.Advance(seconds(10));
+    EXPECT_EQ(Code(), Errc::kOutcomeUnknown);  // told at once, not when it is over
+  };
   Insert();
-  database_.Begin();
-  clock_.Advance(seconds(10));
-  EXPECT_EQ(Code(), Errc::kOutcomeUnknown);
-  database_.Finish();
+  EXPECT_TRUE(database_->StepWriter());
   EXPECT_EQ(Notes(), 1);
 }
 
 TEST_F(StorageTest, ARunningReadIsToldTimeoutAndItsLateValueGoesNowhere) {
   std::optional<Result<std::string>> told;
-  storage_.Read<std::string>(
-      [](db::Connection&) -> Result<std::string> { return std::string(1000, 'x'); },
+  storage_->Read<std::string>(
+      [&](db::Connection&) -> Result<std::string> {
+        clock_.Advance(seconds(10));
+        EXPECT_TRUE(told.has_value());
+        return std::string(1000, 'x');
+      },
       [&](Result<std::string> result) { told = std::move(result); });
-  database_.Begin();
-  clock_.Advance(seconds(10));
-  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(database_->StepReader());
+  ASSERT_FALSE(told->ok());
   EXPECT_EQ(told->error().code(), Errc::kStorageTimeout);
-  database_.Finish();
-  EXPECT_FALSE(told->ok());
 }
 
 TEST_F(StorageTest, CancellingTakesAQueuedRequestBack) {
   Storage::Call call = Insert();
   call.Cancel();
   EXPECT_EQ(Code(), Errc::kCancelled);
-  EXPECT_EQ(database_.queued(), 0u);
+  EXPECT_FALSE(database_->StepWriter());
 }
 
 TEST_F(StorageTest, PingAnswersPastAnOpenBreaker) {
   Trip();
-  storage_.Ping(milliseconds(500), Keep());
-  database_.Step();
+  storage_->Ping(milliseconds(500), Keep());
+  EXPECT_TRUE(database_->StepReader());
   EXPECT_TRUE(result_->ok());
-  EXPECT_EQ(storage_.breaker_state(), State::kOpen);
+  EXPECT_EQ(storage_->breaker_state(), State::kOpen);
 }
 
 TEST_F(StorageTest, PingGivesUpWhenItsBudgetIsUsedUp) {
-  storage_.Ping(milliseconds(500), Keep());
+  storage_->Ping(milliseconds(500), Keep());
   clock_.Advance(milliseconds(499));
   EXPECT_FALSE(result_.has_value());
   clock_.Advance(milliseconds(1));
   EXPECT_EQ(Code(), Errc::kStorageTimeout);
-  EXPECT_EQ(database_.queued(), 0u);
-
-  storage_.Ping(milliseconds(500), Keep());
-  database_.Begin();
-  clock_.Advance(milliseconds(500));
-  EXPECT_EQ(Code(), Errc::kStorageTimeout);
-  database_.Finish();
+  EXPECT_FALSE(database_->StepReader());  // it was taken back
 }
 
-TEST_F(StorageTest, PingNeitherRetriesNorCounts) {
-  for (int i = 0; i < 10; ++i) {
-    database_.faults = {i % 2 == 0 ? Busy() : Error(Errc::kIo, "disk I/O error")};
-    storage_.Ping(milliseconds(500), Keep());
-    database_.Step();
-    EXPECT_EQ(Code(), i % 2 == 0 ? Errc::kBusy : Errc::kIo);
+// Reports one error for every request. SQLite itself has no reason to fail SELECT 1.
+class FailingDatabase final : public db::Database {
+ public:
+  explicit FailingDatabase(Error error) : error_(std::move(error)) {}
+  int reads() const { return reads_; }
+
+  Result<Ticket> Read(ReadFn /*fn*/, Done done) override {
+    done(error_);
+    return static_cast<Ticket>(++reads_);
   }
-  EXPECT_EQ(database_.accepted(), 10);
-  EXPECT_EQ(storage_.breaker_state(), State::kClosed);
-  EXPECT_EQ(storage_.breaker_status().failures, 0);
+  Result<Ticket> Write(WriteFn /*fn*/, Done /*done*/) override { return error_; }
+  bool Cancel(Ticket /*ticket*/) override { return false; }
+  Result<void> Close() override { return {}; }
+
+ private:
+  Error error_;
+  int reads_ = 0;
+};
+
+TEST_F(StorageTest, PingNeitherRetriesNorCounts) {
+  for (const Error& error : {Busy(), Io()}) {
+    FailingDatabase database(error);
+    Storage storage(database, clock_);
+    for (int i = 0; i < 10; ++i) {
+      storage.Ping(milliseconds(500), Keep());
+      EXPECT_EQ(Code(), error.code());
+    }
+    EXPECT_EQ(database.reads(), 10);
+    EXPECT_EQ(storage.breaker_status().failures, 0);
+  }
 }
 
 TEST_F(StorageTest, OnceTheDatabaseIsClosedEveryVerbIsRefusedAtOnce) {
-  ASSERT_TRUE(database_.Close().ok());
+  ASSERT_TRUE(database_->Close().ok());
   Insert();
   EXPECT_EQ(Code(), Errc::kUnavailable);
   ReadNothing();
   EXPECT_EQ(Code(), Errc::kUnavailable);
-  storage_.Ping(milliseconds(500), Keep());
+  storage_->Ping(milliseconds(500), Keep());
   EXPECT_EQ(Code(), Errc::kUnavailable);
-  EXPECT_EQ(storage_.breaker_state(), State::kClosed);
+  EXPECT_EQ(storage_->breaker_state(), State::kClosed);
 }
 
 TEST_F(StorageTest, StopEndsWaitsAndLetsTheDatabaseFinishTheRest) {
-  database_.faults = {Busy()};
+  faults_ = {Busy()};
   Insert();
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
   std::optional<Result<void>> queued;
-  storage_.Write([](db::Transaction&) { return Result<void>(); },
-                 [&](Result<void> result) { queued = std::move(result); });
-  storage_.Stop();
+  storage_->Write([](db::Transaction&) { return Result<void>(); },
+                  [&](Result<void> result) { queued = std::move(result); });
+  storage_->Stop();
   EXPECT_EQ(Code(), Errc::kUnavailable);
   EXPECT_FALSE(queued.has_value());
-  database_.Step();
+  EXPECT_TRUE(database_->StepWriter());
   EXPECT_TRUE(queued->ok());
-  storage_.Ping(milliseconds(500), Keep());
+  storage_->Ping(milliseconds(500), Keep());
   EXPECT_EQ(Code(), Errc::kUnavailable);
 }
 
