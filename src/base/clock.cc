@@ -28,7 +28,8 @@ class SystemClock::Timers {
     waiting_.emplace(std::pair(due, id), std::move(fn));
     due_by_id_.emplace(id, due);
     if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-    changed_.NotifyAll();
+    // The thread sleeps until the first timer; one that comes later need not wake it.
+    if (waiting_.begin()->first.second == id) changed_.NotifyAll();
     return id;
   }
 
