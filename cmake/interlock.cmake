@@ -34,6 +34,10 @@ function(il_program name)
 endfunction()
 
 # il_bench(name SOURCES … LINKS …) and il_fuzz(name SOURCES … LINKS …): only where they are built.
+# The targets `benches` and `fuzzers` stand for all of them.
+add_custom_target(benches)
+add_custom_target(fuzzers)
+
 function(il_bench name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   if(NOT INTERLOCK_BENCH)
@@ -42,6 +46,7 @@ function(il_bench name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  add_dependencies(benches ${name})
 endfunction()
 
 function(il_fuzz name)
@@ -53,4 +58,5 @@ function(il_fuzz name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  add_dependencies(fuzzers ${name})
 endfunction()
