@@ -1,0 +1,184 @@
+"""Shows that each rule of rules.py can fail: a small clean tree, then one breach each."""
+
+import os
+import tempfile
+import unittest
+
+import rules
+from tree import Tree, blank, functions
+
+CLEAN = {
+    "README.md": "# Fixture\n\nSee [the guide](docs/guide.md#first-steps).\n",
+    "docs/guide.md": (
+        "# Guide\n\n## First steps\n\n`--port` of `intermute serve --port 1`, then `GET /health`:\n"
+        "\n```\ncurl --silent http://127.0.0.1:1/health\n```\n"
+    ),
+    "src/base/README.md": "Tools.\n",
+    "src/base/clock.h": "#pragma once\n",
+    "src/base/clock.cc": (
+        '#include "base/clock.h"\n\nlong Now() { return std::chrono::system_clock::now(); }\n'
+    ),
+    "src/base/clock_test.cc": '#include "base/clock.h"\n#include "testing/fake_clock.h"\n',
+    "src/base/CMakeLists.txt": "il_library(il_base SOURCES clock.cc clock_test.cc)\n",
+    "src/http/README.md": "HTTP.\n",
+    "src/http/routes.h": (
+        '#pragma once\n#include <boost/beast/http.hpp>\n\n#include "service/use.h"\n'
+        'inline constexpr auto kHealth = "/health";\nconstexpr auto kItem = "/api/items/{id}";\n'
+    ),
+}
+
+# Rule → breaches: (files that differ from CLEAN, where it must be reported, part of the message).
+BREACHES = {
+    rules.include_direction: [
+        ({"src/base/clock.h": '#pragma once\n#include "http/routes.h"\n'}, "src/base/clock.h:2",
+         "base may not use http"),
+        ({"src/db/a.h": '#pragma once\n\n#include "db/sqlite/b.h"\n'}, "src/db/a.h:3",
+         "db may not use db/sqlite"),
+        ({"src/kernel/a.h": '#include "service/b.h"\n'}, "src/kernel/a.h:1", "may not use service"),
+        ({"src/base/clock.cc": '#include "testing/fake_clock.h"\n'}, "src/base/clock.cc:1",
+         "may not use testing"),
+        ({"src/novel/a.h": "#pragma once\n"}, "src/novel/a.h:1", "novel is not in MAY_USE"),
+    ],
+    rules.foreign_doors: [
+        ({"src/db/a.cc": "#include <sqlite3.h>\n"}, "src/db/a.cc:1", "db/sqlite only"),
+        ({"apps/a.cc": "\n#include <boost/json.hpp>\n"}, "apps/a.cc:2", "json only"),
+        ({"src/http/a.h": "#include <boost/describe/class.hpp>\n"}, "src/http/a.h:1", "json only"),
+        ({"src/service/a.h": "#include <boost/beast/core.hpp>\n"}, "src/service/a.h:1",
+         "http only"),
+        ({"src/db/a.cc": "#include <boost/asio.hpp>\n"}, "src/db/a.cc:1", "http, service only"),
+        ({"src/base/clock.h": "#include <boost/config.hpp>\n"}, "src/base/clock.h:1", "no Boost"),
+    ],
+    rules.line_length: [
+        ({"src/base/clock.h": "#pragma once\n//" + "x" * 99 + "\n"}, "src/base/clock.h:2", "101"),
+        ({"dev": "#" * 101 + "\n"}, "dev:1", "101 columns"),
+    ],
+    rules.function_length: [
+        ({"src/base/clock.cc": "int a;\nvoid F() {\n" + "  G();\n" * 69 + "}\n"},
+         "src/base/clock.cc:2", "71 lines"),
+        ({"src/base/clock_test.cc": "TEST(A, B) {\n" + "  if (a) { b(); }\n" * 69 + "}\n"},
+         "src/base/clock_test.cc:1", "71 lines"),
+        ({"src/base/clock.cc": "template <class T>\nint C<T>::F(int a = 1) const {\n"
+          + "  char c = '{'; // }\n" * 70 + "}\n"}, "src/base/clock.cc:1", "73 lines"),
+    ],
+    rules.sources_are_built: [
+        ({"src/base/CMakeLists.txt": "il_library(il_base SOURCES clock.cc)\n# clock_test.cc\n"},
+         "src/base/clock_test.cc:1", "nobody builds it"),
+        ({"apps/ic.cc": "\n"}, "apps/ic.cc:1", "nobody builds it"),
+    ],
+    rules.tests_have_a_subject: [
+        ({"src/base/clocks_test.cc": "\n"}, "src/base/clocks_test.cc:1", "tests nothing"),
+    ],
+    rules.folder_readmes: [
+        ({"src/http/README.md": None}, "src/http/README.md:1", "is missing"),
+        ({"src/http/README.md": "line\n" * 16}, "src/http/README.md:16", "at most 15"),
+        ({"src/stray.h": "#pragma once\n"}, "src/stray.h:1", "put it in a folder"),
+    ],
+    rules.banned_calls: [
+        ({"src/http/a.cc": "auto t = std::chrono::system_clock::now();\n"}, "src/http/a.cc:1",
+         "take a Clock&"),
+        ({"src/http/a.cc": "auto t = steady_clock::now();\n"}, "src/http/a.cc:1", "a Clock&"),
+        ({"src/http/a.cc": "\nlong t = time(nullptr);\n"}, "src/http/a.cc:2", "a Clock&"),
+        ({"src/http/a.cc": "int n = rand();\n"}, "src/http/a.cc:1", "rand is banned"),
+        ({"src/http/a.cc": "std::random_device d;\n"}, "src/http/a.cc:1", "random_device"),
+        ({"src/http/a.cc": 'auto* e = getenv("A");\n'}, "src/http/a.cc:1", "as an argument"),
+        ({"src/http/a.cc": "std::cout << 1;\n"}, "src/http/a.cc:1", "std::cout is banned"),
+        ({"src/base/clock_test.cc": "std::this_thread::sleep_for(1s);\n"},
+         "src/base/clock_test.cc:1", "FakeClock"),
+        ({"src/http/a.cc": "auto* t = gmtime(&s);\n"}, "src/http/a.cc:1", "time_text"),
+        ({"src/http/a.cc": "sprintf(b, f);\n"}, "src/http/a.cc:1", "sprintf"),
+        ({"src/http/a.cc": "assert(a);\n"}, "src/http/a.cc:1", "IL_CHECK"),
+        ({"src/http/a.cc": "std::abort();\n"}, "src/http/a.cc:1", "IL_CHECK or Error"),
+    ],
+    rules.leftovers: [
+        ({"src/base/clock.h": "#pragma once\n// TO" "DO: later\n"}, "src/base/clock.h:2", "issue"),
+        ({"docs/guide.md": "FIX" "ME\n"}, "docs/guide.md:1", "issue"),
+    ],
+    rules.white_space: [
+        ({"README.md": "# A \n"}, "README.md:1", "at the end of the line"),
+        ({"README.md": "# A"}, "README.md:1", "no newline"),
+        ({"dev": "\n\tx\n"}, "dev:2", "a tab"),
+    ],
+    rules.pragma_once: [
+        ({"src/base/clock.h": "#ifndef A\n"}, "src/base/clock.h:1", "#pragma once"),
+    ],
+    rules.documented_flags: [
+        ({"README.md": "Use `--prot`.\n"}, "README.md:1", "the flag --prot"),
+        ({"docs/guide.md": "```\nbuild/release/bin/intermute serve --bind 1\n```\n"},
+         "docs/guide.md:2", "the flag --bind"),
+    ],
+    rules.documented_routes: [
+        ({"README.md": "`GET /healthy`, then curl http://localhost:1/api/item/{id}\n"},
+         "README.md:1", "no route /api/item/{id}"),
+        ({"docs/guide.md": "\n/api/items\n"}, "docs/guide.md:2", "no route /api/items"),
+    ],
+    rules.links_resolve: [
+        ({"README.md": "[a](docs/gone.md)\n"}, "README.md:1", "leads nowhere"),
+        ({"docs/guide.md": "[a](../README.md#gone)\n"}, "docs/guide.md:1", "no heading #gone"),
+    ],
+}
+
+PROGRAM = "#!/bin/sh\necho '  --port N   the port'\n"
+
+
+def make_tree(folder, changes):
+    for path, text in (CLEAN | changes).items():
+        if text is None:
+            continue
+        full = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+    program = os.path.join(folder, "program")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    os.chmod(program, 0o700)
+    return Tree(folder, [program])
+
+
+class RulesTest(unittest.TestCase):
+    def test_a_clean_tree_breaks_no_rule(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = make_tree(folder, {})
+            for rule in rules.RULES:
+                with self.subTest(rule.__name__):
+                    self.assertEqual(list(rule(tree)), [])
+
+    def test_each_breach_is_reported_where_it_is(self):
+        for rule, breaches in BREACHES.items():
+            for changes, where, message in breaches:
+                with self.subTest(rule.__name__, where=where), \
+                        tempfile.TemporaryDirectory() as folder:
+                    found = [(f"{path}:{line}", text)
+                             for path, line, text in rule(make_tree(folder, changes))]
+                    self.assertTrue(any(w == where and message in t for w, t in found), found)
+
+    def test_every_rule_has_a_breach(self):
+        self.assertEqual(set(BREACHES), set(rules.RULES))
+
+    def test_every_banned_call_has_a_breach(self):
+        texts = [text for changes, _, _ in BREACHES[rules.banned_calls]
+                 for text in changes.values()]
+        for pattern, _, _ in rules.BANNED:
+            with self.subTest(pattern):
+                self.assertTrue(any(rules.re.search(pattern, blank(t)) for t in texts))
+
+
+class TreeTest(unittest.TestCase):
+    def test_blanking_keeps_places_and_include_targets(self):
+        text = '#include "a/b.h"\nint n = 1\'000; // "x"\nauto s = R"(a"{)" "\\"{";\n'
+        code = blank(text)
+        self.assertEqual(len(code), len(text))
+        self.assertIn('#include "a/b.h"', code)
+        self.assertIn("1'000", code)
+        self.assertNotIn("{", code)
+        self.assertNotIn("x", code)
+
+    def test_classes_tables_and_namespaces_are_not_functions(self):
+        code = ("namespace a {\nclass IL_X(1) B {\n public:\n  int F() {\n    return 1;\n  }\n};\n"
+                "constexpr C kTable[] = {{F(1)},\n{2}};\n"
+                "template <typename T>\n  requires(x<T>)\nclass D {\n};\n}\n")
+        self.assertEqual([(line, length) for line, length, _ in functions(code)], [(4, 3)])
+
+
+if __name__ == "__main__":
+    unittest.main()
