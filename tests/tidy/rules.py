@@ -43,7 +43,7 @@ DOORS = [
     (r"boost/asio\b", {"service", "http"}),
 ]
 
-# (what, where it may stand, what to use instead); "test" stands for every *_test.cc.
+# (what, where it may stand, what to use instead); "test" stands for what only tests build.
 BANNED = [
     (r"\b(system|steady|high_resolution)_clock::now\b", {"src/base/clock.cc", "test"},
      "take a Clock&"),
@@ -58,13 +58,18 @@ BANNED = [
     (r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|\bsleep\(", set(),
      "a timer of Clock, or wait for a signal; in tests FakeClock"),
     (r"\b(strtok|gmtime|localtime|asctime|ctime)\(", set(), "base/time_text.h"),
-    (r"\b(sprintf|strcpy|strcat)\(", set(), "{fmt} or std::string"),
+    (r"\b(sprintf|strcpy|strcat)\(", {"test"}, "{fmt} or std::string"),
     (r"(?<![_\w])assert\(", set(), "IL_CHECK"),
     (r"\b(abort|_exit|quick_exit)\(", {"src/base/check.cc", "apps/", "test"}, "IL_CHECK or Error"),
 ]
 
 LEFTOVERS = re.compile(r"\b(" + "|".join(["FIX" + "ME", "X" + "XX", "HA" + "CK", "TO" + "DO"])
                        + r")\b")
+
+
+def is_test(path):
+    """A test, what several tests share, or a program that a test starts."""
+    return path.endswith(("_test.cc", "_fixture.h", "_fixture.cc", "_process.cc"))
 
 
 def folder_of(path):
@@ -84,8 +89,8 @@ def include_direction(tree):
     for path in tree.cpp("src"):
         folder = folder_of(path[len("src/"):])
         allowed = MAY_USE.get(folder, set()) | {folder, "base"}
-        if path.endswith("_test.cc"):
-            allowed = allowed | {"testing"}
+        if is_test(path):  # they run on a real file wherever they stand
+            allowed = allowed | {"testing", "db", "db/sqlite"}
         if folder not in MAY_USE:
             yield path, 1, f"folder {folder} is not in MAY_USE of tests/tidy/rules.py"
         for number, quote, target in includes(tree, path):
@@ -137,7 +142,7 @@ def sources_are_built(tree):
 
 def tests_have_a_subject(tree):
     """x_test.cc or x_by_y_test.cc stands beside x.h or x.cc."""
-    for path in tree.cpp("src"):
+    for path in tree.cpp("src", "apps"):
         if not path.endswith("_test.cc"):
             continue
         folder, name = os.path.split(path[: -len("_test.cc")])
@@ -166,7 +171,7 @@ def banned_calls(tree):
         for number, line in tree.code_lines(path):
             for pattern, doors, instead in BANNED:
                 allowed = any(path.startswith(door) for door in doors) or (
-                    "test" in doors and path.endswith("_test.cc"))
+                    "test" in doors and is_test(path))
                 match = re.search(pattern, line)
                 if match and not allowed:
                     yield path, number, f"{match.group().strip('(')} is banned here: {instead}"
