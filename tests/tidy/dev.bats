@@ -200,7 +200,7 @@ start_server() {
     >"$BATS_TEST_TMPDIR/out" 2>&1 3>&- &
   pid=$!
   local tries
-  for ((tries = 0; tries < 100; ++tries)); do
+  for ((tries = 0; tries < 600; ++tries)); do
     if grep -q 'curl -i' "$BATS_TEST_TMPDIR/out"; then return 0; fi
     sleep 0.1
   done
