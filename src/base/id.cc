@@ -27,7 +27,7 @@ int HexDigit(char c) {
 Error BadUuid(std::string_view why) {
   std::string message("not a UUID: ");
   message.append(why).append("; expected the form 0190a6e4-7c3b-7d52-9f10-3b2c4d5e6f70");
-  return Error(Errc::kInvalidArgument, std::move(message));
+  return {Errc::kInvalidArgument, std::move(message)};
 }
 
 std::uint64_t Load64(const std::uint8_t* from) {

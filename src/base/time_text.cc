@@ -151,7 +151,7 @@ std::int64_t ScanOffset(Scanner& scan) {
   const int hours = scan.Number("offset's hour", 2, 0, 23);
   scan.Literal(":", "offset's hour");
   const int minutes = scan.Number("offset's minute", 2, 0, 59);
-  const std::int64_t seconds = hours * 3600 + minutes * 60;
+  const std::int64_t seconds = std::int64_t{hours} * 3600 + std::int64_t{minutes} * 60;
   return sign == '-' ? -seconds : seconds;
 }
 
@@ -171,14 +171,14 @@ void CheckDate(Scanner& scan, const Civil& civil) {
 // REQUIRES: the date is a valid one.
 Timestamp Join(const Civil& civil, std::int64_t offset_seconds) {
   const std::int64_t days = std::chrono::sys_days(DateOf(civil)).time_since_epoch().count();
-  const std::int64_t seconds =
-      days * kSecondsPerDay + civil.hour * 3600 + civil.minute * 60 + civil.second - offset_seconds;
+  const std::int64_t minutes = std::int64_t{civil.hour} * 60 + civil.minute;
+  const std::int64_t seconds = days * kSecondsPerDay + minutes * 60 + civil.second - offset_seconds;
   return {seconds * kMicrosPerSecond + civil.micros};
 }
 
 Error BadTime(std::string_view text, std::string_view wrong, std::string_view example) {
-  return Error(Errc::kInvalidArgument,
-               fmt::format("{} is not a time: {}; write it like {}", Quote(text), wrong, example));
+  return {Errc::kInvalidArgument,
+          fmt::format("{} is not a time: {}; write it like {}", Quote(text), wrong, example)};
 }
 
 __extension__ using Wide = unsigned __int128;  // nanoseconds of any Duration, and their product
@@ -206,9 +206,9 @@ constexpr Wide kNanosMax = (Wide{1} << 63U) * 1000 + 999;  // of the most negati
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 Error BadDuration(std::string_view text, std::string_view wrong) {
-  return Error(Errc::kInvalidArgument,
-               fmt::format("{} is not a duration: {}; write it like 1h30m, 250ms or 7d",
-                           Quote(text), wrong));
+  return {Errc::kInvalidArgument,
+          fmt::format("{} is not a duration: {}; write it like 1h30m, 250ms or 7d", Quote(text),
+                      wrong)};
 }
 
 // One number with its unit, taken from the front of `rest`.
@@ -354,7 +354,7 @@ std::string FormatDuration(Duration duration) {
   const std::int64_t count = duration.count();
   if (count == 0) return "0s";
   // Negated as unsigned: the most negative one has no positive.
-  std::uint64_t micros = static_cast<std::uint64_t>(count);
+  auto micros = static_cast<std::uint64_t>(count);
   if (count < 0) micros = ~micros + 1;
   std::string text = count < 0 ? "-" : "";
   const auto decimal = [&](std::uint64_t value, std::uint64_t unit, int digits) {
