@@ -46,7 +46,7 @@ Result<void> SyncDirectory(const fs::path& directory) {
 
 }  // namespace
 
-Backups::Backups(fs::path database, int kept) : kept_(kept) {
+Backups::Backups(const fs::path& database, int kept) : kept_(kept) {
   IL_CHECK(kept >= 1);
   directory_ = database.has_parent_path() ? database.parent_path() : fs::path(".");
   prefix_ = database.filename().string() + ".v";
@@ -95,6 +95,7 @@ std::vector<fs::path> Backups::List() const {
   }
   std::ranges::sort(found);
   std::vector<fs::path> paths;
+  paths.reserve(found.size());
   for (auto& [key, path] : found) paths.push_back(std::move(path));
   return paths;
 }

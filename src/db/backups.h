@@ -27,7 +27,7 @@ class Backups {
   using Copy = std::function<Result<void>(const std::filesystem::path& target)>;
 
   // REQUIRES: kept >= 1.
-  Backups(std::filesystem::path database, int kept);
+  Backups(const std::filesystem::path& database, int kept);
 
   // Has `copy` write a new backup and gives it its name. What a killed process left half-written
   // is removed first.

@@ -171,6 +171,7 @@ class FaultDisk {
   void Resize(Node& node, std::int64_t size) IL_REQUIRES(mutex_);
   void SyncNode(Node& node) IL_REQUIRES(mutex_);
   void FailSync(Node& node, Effect effect) IL_REQUIRES(mutex_);
+  void MakeDurable(const DirectoryChange& change) IL_REQUIRES(mutex_);
   void SyncDirectoryOf(const std::string& name) IL_REQUIRES(mutex_);
   void Unlink(const std::string& name) IL_REQUIRES(mutex_);
   void ReleaseShm(File& file) IL_REQUIRES(mutex_);

@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/check.h"
 #include "db/sqlite/fault_disk.h"

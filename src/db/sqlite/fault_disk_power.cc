@@ -98,16 +98,24 @@ void FaultDisk::FailSync(Node& node, Effect effect) {
   if (effect == Effect::kPart) SyncNode(node);
 }
 
+void FaultDisk::MakeDurable(const DirectoryChange& change) {
+  if (change.node) {
+    durable_directory_[change.name] = change.node;
+  } else {
+    durable_directory_.erase(change.name);
+  }
+}
+
 void FaultDisk::SyncDirectoryOf(const std::string& name) {
-  std::erase_if(directory_changes_, [&](const DirectoryChange& change) {
-    if (DirectoryOf(change.name) != DirectoryOf(name)) return false;
-    if (change.node) {
-      durable_directory_[change.name] = change.node;
+  std::vector<DirectoryChange> elsewhere;
+  for (DirectoryChange& change : directory_changes_) {
+    if (DirectoryOf(change.name) == DirectoryOf(name)) {
+      MakeDurable(change);
     } else {
-      durable_directory_.erase(change.name);
+      elsewhere.push_back(std::move(change));
     }
-    return true;
-  });
+  }
+  directory_changes_ = std::move(elsewhere);
 }
 
 void FaultDisk::CutPower(Survival survival) {
@@ -165,12 +173,7 @@ void FaultDisk::CutDirectory(Survival survival) {
     if (survival == Survival::kSome && !ended.contains(change.name) && Coin()) {
       ended.insert(change.name);
     }
-    if (ended.contains(change.name)) continue;
-    if (change.node) {
-      durable_directory_[change.name] = change.node;
-    } else {
-      durable_directory_.erase(change.name);
-    }
+    if (!ended.contains(change.name)) MakeDurable(change);
   }
   directory_changes_.clear();
 }
