@@ -1,0 +1,28 @@
+#include "service/health.h"
+
+#include <chrono>
+#include <utility>
+
+#include "service/await.h"
+
+namespace interlock::service {
+
+boost::asio::awaitable<Health::Report> Health::Check() {
+  Report report;
+  const Duration up = clock_.Monotonic() - start_;
+  report.uptime_seconds = std::chrono::duration_cast<std::chrono::seconds>(up).count();
+  report.circuit_breaker = "unknown";
+  if (storage_ == nullptr) co_return report;
+
+  auto ping = [this](Storage::Done done) { return storage_->Ping(ping_budget_, std::move(done)); };
+  Result<void> pinged = co_await Await<void>(ping);
+  const resilience::Breaker::State breaker = storage_->breaker_state();
+  report.circuit_breaker = resilience::ToString(breaker);
+  if (!pinged.ok()) report.ping_error = std::move(pinged).error();
+  if (report.ping_error || breaker == resilience::Breaker::State::kOpen) {
+    report.status = Report::Status::kDegraded;
+  }
+  co_return report;
+}
+
+}  // namespace interlock::service

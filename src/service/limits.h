@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace interlock {
+
+// Every bound of the server in one place. What is full refuses at once and says when to come back;
+// nothing queues without end. Tests shorten the times; `intermute serve --help` names those that a
+// person may want to change.
+struct Limits {
+  // A request. 16 KiB of header hold any client we know; a body is a message, not a file.
+  std::size_t header_bytes_max = std::size_t{16} * 1024;
+  std::size_t body_bytes_max = std::size_t{1024} * 1024;
+
+  // Connections served at once, and refused ones that may at the same time be told why. Beyond
+  // both, a connection is closed without a word.
+  std::size_t connections_max = 1024;
+  std::size_t refusals_max = 64;
+
+  // How long a peer may take: between requests, from a request's first byte to the end of its
+  // header, for its body, and to read our answer.
+  std::chrono::milliseconds idle_timeout{60'000};
+  std::chrono::milliseconds header_timeout{10'000};
+  std::chrono::milliseconds body_timeout{30'000};
+  std::chrono::milliseconds write_timeout{30'000};
+
+  // After a final answer to a peer that may still be sending, its bytes are read and dropped this
+  // long and this far: closing at once would reset the connection and lose the answer.
+  std::chrono::milliseconds linger_timeout{2'000};
+  std::size_t linger_bytes_max = std::size_t{4} * 1024 * 1024;
+
+  // How long a stopping server waits for the requests it has begun.
+  std::chrono::milliseconds drain_timeout{5'000};
+
+  // What the storage may take to show that it is alive.
+  std::chrono::milliseconds ping_timeout{500};
+};
+
+}  // namespace interlock
