@@ -1,0 +1,158 @@
+#include "http/message.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "json/object_text.h"
+
+namespace interlock::http {
+namespace {
+
+constexpr std::array<std::pair<Method, std::string_view>, 7> kMethods = {{
+    {Method::kGet, "GET"},
+    {Method::kPost, "POST"},
+    {Method::kPut, "PUT"},
+    {Method::kPatch, "PATCH"},
+    {Method::kDelete, "DELETE"},
+    {Method::kHead, "HEAD"},
+    {Method::kOptions, "OPTIONS"},
+}};
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
+
+bool SameName(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
+// Seconds after which a client may try again, for errors that pass by themselves. The breaker says
+// it exactly in its error; a full queue drains within a second.
+std::optional<std::int64_t> RetryAfter(const Error& error) {
+  for (const auto& [key, value] : error.details()) {
+    if (key != "retry_after") continue;
+    if (const auto* seconds = std::get_if<std::int64_t>(&value)) return *seconds;
+  }
+  if (error.http_status() == 503 || error.http_status() == 429) return 1;
+  return std::nullopt;
+}
+
+// A value that came with CR or LF would end the header early.
+void AppendField(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ");
+  for (const char c : value) out += (c == '\r' || c == '\n') ? ' ' : c;
+  out += "\r\n";
+}
+
+}  // namespace
+
+std::string_view MethodName(Method method) {
+  for (const auto& [value, name] : kMethods) {
+    if (value == method) return name;
+  }
+  return "";
+}
+
+Method ParseMethod(std::string_view name) {
+  for (const auto& [value, text] : kMethods) {
+    if (text == name) return value;
+  }
+  return Method::kOther;
+}
+
+std::optional<std::string_view> Headers::Find(std::string_view name) const {
+  for (const auto& [field, value] : fields_) {
+    if (SameName(field, name)) return value;
+  }
+  return std::nullopt;
+}
+
+std::size_t Headers::Count(std::string_view name) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      fields_, [&](const auto& field) { return SameName(field.first, name); }));
+}
+
+const std::string& Request::Param(std::string_view name) const {
+  const auto found = std::ranges::find(params, name, [](const auto& param) { return param.first; });
+  IL_CHECK(found != params.end(), name);
+  return found->second;
+}
+
+Response Response::Json(int status, std::string json) {
+  Response response;
+  response.status = status;
+  response.headers.Add("Content-Type", "application/json");
+  response.body = std::move(json);
+  response.body += '\n';
+  return response;
+}
+
+Response ErrorResponse(const Error& error) {
+  json::ObjectText body;
+  body.Add("error", error.slug()).Add("message", error.message());
+  for (const auto& [key, value] : error.details()) {
+    std::visit([&](const auto& detail) { body.Add(key, detail); }, value);
+  }
+  Response response = Response::Json(error.http_status(), body.Text());
+  if (const auto seconds = RetryAfter(error)) {
+    response.headers.Add("Retry-After", std::to_string(*seconds));
+  }
+  return response;
+}
+
+std::string_view ReasonPhrase(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 204:
+      return "No Content";
+    case 301:
+      return "Moved Permanently";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 413:
+      return "Content Too Large";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "";
+  }
+}
+
+std::string HeadText(const Response& response, Persistence persistence) {
+  std::string head = "HTTP/1.1 ";
+  head.reserve(256);
+  head.append(std::to_string(response.status)).append(" ");
+  head.append(ReasonPhrase(response.status)).append("\r\n");
+  for (const auto& [name, value] : response.headers.fields()) AppendField(head, name, value);
+  if (response.status != 204) {
+    AppendField(head, "Content-Length", std::to_string(response.body.size()));
+  }
+  if (persistence == Persistence::kClose) AppendField(head, "Connection", "close");
+  if (persistence == Persistence::kKeepOpenAndSaySo) AppendField(head, "Connection", "keep-alive");
+  head += "\r\n";
+  return head;
+}
+
+}  // namespace interlock::http

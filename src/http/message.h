@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace interlock::http {
+
+// A request and a response as handlers see them: plain values, no library type, so that a handler
+// costs little to compile and can be tested without a socket.
+
+enum class Method : std::uint8_t { kGet, kPost, kPut, kPatch, kDelete, kHead, kOptions, kOther };
+
+std::string_view MethodName(Method method);  // "GET"; kOther is ""
+Method ParseMethod(std::string_view name);   // case-sensitive, as HTTP says
+
+// In the order received. Names compare without regard to case.
+class Headers {
+ public:
+  void Add(std::string name, std::string value) {
+    fields_.emplace_back(std::move(name), std::move(value));
+  }
+  // The first field of that name.
+  std::optional<std::string_view> Find(std::string_view name) const;
+  std::size_t Count(std::string_view name) const;
+  const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+// Where a request came from.
+struct Peer {
+  enum class Kind : std::uint8_t { kTcp, kUnix };
+  Kind kind = Kind::kTcp;
+  std::string address;  // "127.0.0.1", "::1"; empty on a Unix socket
+};
+
+struct Request {
+  Method method = Method::kGet;
+  std::string target;  // as sent: "/api/agents?project=x"
+  Headers headers;
+  std::string body;
+  Peer peer;
+
+  // Filled by the dispatcher before a handler sees the request.
+  std::string path;                                              // percent-decoded, clean
+  std::string query;                                             // without the '?', still encoded
+  std::vector<std::pair<std::string_view, std::string>> params;  // of the route's template
+
+  // REQUIRES: the route's template names it.
+  const std::string& Param(std::string_view name) const;
+};
+
+struct Response {
+  int status = 200;
+  Headers headers;
+  std::string body;
+
+  // `json` is one compact JSON value; the body ends with a newline.
+  static Response Json(int status, std::string json);
+};
+
+// {"error","message", details…} with the status of the error's code; errors that pass by themselves
+// carry Retry-After.
+Response ErrorResponse(const Error& error);
+
+// "Not Found"; "" for a status we never send.
+std::string_view ReasonPhrase(int status);
+
+// What the connection does after an answer.
+enum class Persistence : std::uint8_t {
+  kClose,
+  kKeepOpen,
+  kKeepOpenAndSaySo,  // HTTP/1.0 clients must be told
+};
+
+// The status line and header of an answer, with the empty line; Content-Length as the body has it.
+std::string HeadText(const Response& response, Persistence persistence);
+
+}  // namespace interlock::http

@@ -1,0 +1,73 @@
+#include "http/message.h"
+
+#include <gtest/gtest.h>
+
+namespace interlock::http {
+namespace {
+
+TEST(MessageTest, HeaderNamesCompareWithoutRegardToCase) {
+  Headers headers;
+  headers.Add("X-Agent-ID", "one");
+  headers.Add("x-agent-id", "two");
+  EXPECT_EQ(headers.Find("x-AGENT-id"), "one");
+  EXPECT_EQ(headers.Count("X-Agent-Id"), 2U);
+  EXPECT_EQ(headers.Find("X-Agent"), std::nullopt);
+}
+
+TEST(MessageTest, MethodsAreCaseSensitive) {
+  for (const Method method : {Method::kGet, Method::kPost, Method::kPut, Method::kPatch,
+                              Method::kDelete, Method::kHead, Method::kOptions}) {
+    EXPECT_EQ(ParseMethod(MethodName(method)), method);
+  }
+  EXPECT_EQ(ParseMethod("get"), Method::kOther);
+  EXPECT_EQ(ParseMethod(""), Method::kOther);
+}
+
+TEST(MessageTest, EveryErrorHasAStatusWithAPhraseAndABodyWithSlugAndMessage) {
+  for (const ErrcInfo& info : AllErrcs()) {
+    const Response response = ErrorResponse(Error(info.code, "say \"what\" to do"));
+    EXPECT_EQ(response.status, info.http_status);
+    EXPECT_NE(ReasonPhrase(response.status), "") << info.slug;
+    EXPECT_EQ(response.body, "{\"error\":\"" + std::string(info.slug) +
+                                 "\",\"message\":\"say \\\"what\\\" to do\"}\n");
+    EXPECT_EQ(response.headers.Find("Content-Type"), "application/json");
+    EXPECT_EQ(response.headers.Find("Retry-After").has_value(),
+              info.http_status == 503 || info.http_status == 429)
+        << info.slug;
+  }
+}
+
+TEST(MessageTest, DetailsOfAnErrorAreFieldsOfItsBody) {
+  const Response response = ErrorResponse(Error(Errc::kCircuitOpen, "wait")
+                                              .WithDetail("retry_after", std::int64_t{17})
+                                              .WithDetail("holder", std::string("a")));
+  EXPECT_EQ(
+      response.body,
+      "{\"error\":\"circuit_open\",\"message\":\"wait\",\"retry_after\":17,\"holder\":\"a\"}\n");
+  EXPECT_EQ(response.headers.Find("Retry-After"), "17");
+}
+
+TEST(MessageTest, HeadsSayLengthAndPersistenceAndLetNoValueBreakOut) {
+  Response response = Response::Json(200, "{}");
+  response.headers.Add("Location", "/a\r\nSet-Cookie: x");
+  EXPECT_EQ(HeadText(response, Persistence::kKeepOpen),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            "Location: /a  Set-Cookie: x\r\nContent-Length: 3\r\n\r\n");
+  response.headers = Headers();
+  EXPECT_EQ(HeadText(response, Persistence::kClose),
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(HeadText(response, Persistence::kKeepOpenAndSaySo),
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_EQ(HeadText(Response{.status = 204, .headers = {}, .body = {}}, Persistence::kKeepOpen),
+            "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST(MessageDeathTest, AParameterThatTheTemplateDoesNotNameFailsACheck) {
+  Request request;
+  request.params.emplace_back("id", "7");
+  EXPECT_EQ(request.Param("id"), "7");
+  EXPECT_DEATH(request.Param("name"), "check failed.*name");
+}
+
+}  // namespace
+}  // namespace interlock::http

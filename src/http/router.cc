@@ -1,0 +1,138 @@
+#include "http/router.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace interlock::http {
+namespace {
+
+// "/a/b" → {a, b}; "/" → {""}: a trailing slash is a segment of its own, so "/a/" is not "/a".
+std::vector<std::string_view> Split(std::string_view path) {
+  std::vector<std::string_view> segments;
+  std::size_t begin = 1;
+  while (true) {
+    const std::size_t end = path.find('/', begin);
+    segments.push_back(path.substr(begin, end - begin));
+    if (end == std::string_view::npos) return segments;
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+Router::Router(std::span<const Route> routes) : routes_(routes) {
+  entries_.reserve(routes.size());
+  for (const Route& route : routes) entries_.push_back(Parse(route));
+  std::stable_sort(entries_.begin(), entries_.end(), MoreLiteral);
+  for (std::size_t i = 1; i < entries_.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      const bool same_shape =
+          !MoreLiteral(entries_[k], entries_[i]) && !MoreLiteral(entries_[i], entries_[k]);
+      const bool same_method = entries_[k].route->method == entries_[i].route->method;
+      IL_CHECK(!same_shape || !same_method, entries_[i].route->path);
+    }
+  }
+}
+
+Router::Entry Router::Parse(const Route& route) {
+  IL_CHECK(route.path.starts_with('/'), route.path);
+  IL_CHECK(route.handler != nullptr, route.path);
+  Entry entry{.route = &route, .segments = {}};
+  int rests = 0;
+  for (const std::string_view part : Split(route.path)) {
+    if (!part.starts_with('{')) {
+      IL_CHECK(part.find_first_of("{}") == std::string_view::npos, route.path);
+      entry.segments.push_back({Segment::Kind::kLiteral, part});
+      continue;
+    }
+    IL_CHECK(part.ends_with('}'), route.path);
+    std::string_view name = part.substr(1, part.size() - 2);
+    Segment::Kind kind = Segment::Kind::kOne;
+    if (name.ends_with("...")) {
+      name.remove_suffix(3);
+      kind = Segment::Kind::kRest;
+      ++rests;
+    }
+    IL_CHECK(!name.empty(), route.path);
+    entry.segments.push_back({kind, name});
+  }
+  IL_CHECK(rests <= 1, route.path);
+  return entry;
+}
+
+// A strict order on shapes: kinds first, from the left; a longer template before its own prefix,
+// since it asks for more; then the literals, so that equal shapes are neighbours.
+bool Router::MoreLiteral(const Entry& a, const Entry& b) {
+  const std::size_t common = std::min(a.segments.size(), b.segments.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    if (a.segments[i].kind != b.segments[i].kind) return a.segments[i].kind < b.segments[i].kind;
+  }
+  if (a.segments.size() != b.segments.size()) return a.segments.size() > b.segments.size();
+  for (std::size_t i = 0; i < common; ++i) {
+    if (a.segments[i].kind != Segment::Kind::kLiteral) continue;  // names do not tell apart
+    if (a.segments[i].text != b.segments[i].text) return a.segments[i].text < b.segments[i].text;
+  }
+  return false;
+}
+
+bool Router::Fits(const Entry& entry, std::span<const std::string_view> path) {
+  const auto& segments = entry.segments;
+  if (path.size() < segments.size()) return false;
+  const std::size_t surplus = path.size() - segments.size();  // what a rest takes beyond one
+  std::size_t at = 0;
+  bool has_rest = false;
+  for (const Segment& segment : segments) {
+    if (segment.kind == Segment::Kind::kLiteral && path[at] != segment.text) return false;
+    if (segment.kind != Segment::Kind::kLiteral && path[at].empty()) return false;
+    if (segment.kind == Segment::Kind::kRest) {
+      has_rest = true;
+      at += surplus;
+    }
+    ++at;
+  }
+  return has_rest || surplus == 0;
+}
+
+Router::Params Router::Take(const Entry& entry, std::span<const std::string_view> path) {
+  Params params;
+  const std::size_t surplus = path.size() - entry.segments.size();
+  std::size_t at = 0;
+  for (const Segment& segment : entry.segments) {
+    const std::size_t length = segment.kind == Segment::Kind::kRest ? surplus + 1 : 1;
+    if (segment.kind != Segment::Kind::kLiteral) {
+      // The segments of one path lie side by side in memory.
+      const char* const begin = path[at].data();
+      const char* const end = path[at + length - 1].data() + path[at + length - 1].size();
+      params.emplace_back(segment.text, std::string(begin, end));
+    }
+    at += length;
+  }
+  return params;
+}
+
+Router::Match Router::Find(Method method, std::string_view path) const {
+  IL_CHECK(path.starts_with('/'));
+  const std::vector<std::string_view> segments = Split(path);
+  Match match;
+  std::vector<Method> allowed;
+  for (const Entry& entry : entries_) {
+    if (!Fits(entry, segments)) continue;
+    if (entry.route->method == method) {
+      match.route = entry.route;
+      match.params = Take(entry, segments);
+      return match;
+    }
+    if (std::find(allowed.begin(), allowed.end(), entry.route->method) == allowed.end()) {
+      allowed.push_back(entry.route->method);
+    }
+  }
+  std::sort(allowed.begin(), allowed.end());
+  for (const Method one : allowed) {
+    if (!match.allow.empty()) match.allow += ", ";
+    match.allow += MethodName(one);
+  }
+  return match;
+}
+
+}  // namespace interlock::http

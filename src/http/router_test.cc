@@ -1,0 +1,95 @@
+#include "http/router.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace interlock::http {
+namespace {
+
+boost::asio::awaitable<Response> Never(App& /*app*/, Request /*request*/) { co_return Response(); }
+
+Route At(Method method, std::string_view path) { return {method, path, Never, "a test"}; }
+
+// "PATH name=value…" of what was found, "404", or "405 Allow".
+std::string Found(const Router& router, Method method, std::string_view path) {
+  const Router::Match match = router.Find(method, path);
+  if (match.route == nullptr) return match.allow.empty() ? "404" : "405 " + match.allow;
+  std::string text(match.route->path);
+  for (const auto& [name, value] : match.params) text.append(" ").append(name) += "=" + value;
+  return text;
+}
+
+TEST(RouterTest, PathsAreMatchedWhole) {
+  const std::array routes = {At(Method::kGet, "/health"), At(Method::kGet, "/api/agents"),
+                             At(Method::kGet, "/")};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kGet, "/health"), "/health");
+  EXPECT_EQ(Found(router, Method::kGet, "/"), "/");
+  for (const char* path : {"/healt", "/healthy", "/health/", "/health/x", "/HEALTH", "/api",
+                           "/api/", "/api/agents/"}) {
+    EXPECT_EQ(Found(router, Method::kGet, path), "404") << path;
+  }
+}
+
+TEST(RouterTest, ParametersTakeOneSegmentAndRestsTakeMore) {
+  const std::array routes = {At(Method::kPost, "/api/agents/{id}/heartbeat"),
+                             At(Method::kGet, "/api/inbox/{agent...}"),
+                             At(Method::kPost, "/api/inbox/pokes/{id...}/ack")};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/a b/heartbeat"),
+            "/api/agents/{id}/heartbeat id=a b");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/a/b/heartbeat"), "404");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents//heartbeat"), "404");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x"), "/api/inbox/{agent...} agent=x");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x/y/z"), "/api/inbox/{agent...} agent=x/y/z");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/"), "404");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox"), "404");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/p/q/ack"),
+            "/api/inbox/pokes/{id...}/ack id=p/q");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/ack"), "405 GET");
+}
+
+TEST(RouterTest, TheMostLiteralTemplateCountsWhateverTheOrder) {
+  std::array routes = {At(Method::kGet, "/r/{id...}"), At(Method::kGet, "/r/{id}"),
+                       At(Method::kGet, "/r/check"), At(Method::kGet, "/r/{id}/events"),
+                       At(Method::kGet, "/{kind}/check")};
+  for (int order = 0; order < 5; ++order) {
+    std::rotate(routes.begin(), routes.begin() + 1, routes.end());
+    const Router router(routes);
+    EXPECT_EQ(Found(router, Method::kGet, "/r/check"), "/r/check");
+    EXPECT_EQ(Found(router, Method::kGet, "/r/7"), "/r/{id} id=7");
+    EXPECT_EQ(Found(router, Method::kGet, "/r/7/events"), "/r/{id}/events id=7");
+    EXPECT_EQ(Found(router, Method::kGet, "/r/7/other"), "/r/{id...} id=7/other");
+    EXPECT_EQ(Found(router, Method::kGet, "/s/check"), "/{kind}/check kind=s");
+  }
+}
+
+TEST(RouterTest, AWrongMethodIsToldEveryMethodOfThePath) {
+  const std::array routes = {At(Method::kPut, "/a/{id}"), At(Method::kGet, "/a/{id}"),
+                             At(Method::kDelete, "/a/b"), At(Method::kGet, "/a/b")};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kPost, "/a/x"), "405 GET, PUT");
+  EXPECT_EQ(Found(router, Method::kPost, "/a/b"), "405 GET, PUT, DELETE");
+  EXPECT_EQ(Found(router, Method::kPut, "/a/b"), "/a/{id} id=b");
+  EXPECT_EQ(Found(router, Method::kHead, "/a/b"), "405 GET, PUT, DELETE");
+  EXPECT_EQ(Found(router, Method::kOther, "/nothing"), "404");
+}
+
+TEST(RouterDeathTest, RoutesThatNoRequestCouldTellApartAreRefused) {
+  const auto build = [](auto... routes) {
+    const std::array table = {routes...};
+    const Router router(table);
+  };
+  EXPECT_DEATH(build(At(Method::kGet, "/a/{x}"), At(Method::kGet, "/a/{y}")), "check failed");
+  EXPECT_DEATH(build(At(Method::kGet, "/a"), At(Method::kGet, "/a")), "check failed");
+  EXPECT_DEATH(build(At(Method::kGet, "a")), "check failed");
+  EXPECT_DEATH(build(At(Method::kGet, "/{x...}/{y...}")), "check failed");
+  EXPECT_DEATH(build(At(Method::kGet, "/a{x}")), "check failed");
+  EXPECT_DEATH(build(At(Method::kGet, "/{}")), "check failed");
+  build(At(Method::kGet, "/a/{x}"), At(Method::kPost, "/a/{y}"), At(Method::kGet, "/a/{x...}"));
+}
+
+}  // namespace
+}  // namespace interlock::http
