@@ -1,0 +1,63 @@
+#include "http/dispatch.h"
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "http/app.h"
+#include "http/path.h"
+
+namespace interlock::http {
+namespace {
+
+Response MovedTo(const std::string& path, const std::string& query) {
+  Response response;
+  response.status = 301;
+  response.headers.Add("Location", EncodePath(path) + (query.empty() ? "" : "?" + query));
+  return response;
+}
+
+Response NothingThere(const std::string& path) {
+  return ErrorResponse(Error(Errc::kNotFound, "There is nothing at " + path +
+                                                  "; check the path against the documentation."));
+}
+
+Response WrongMethod(const Request& request, const std::string& allow) {
+  const std::string_view name = MethodName(request.method);
+  std::string message = request.path + " does not take ";
+  message.append(name.empty() ? "this method" : name).append("; use ").append(allow).append(".");
+  Response response = ErrorResponse(Error(Errc::kMethodNotAllowed, std::move(message)));
+  response.headers.Add("Allow", allow);
+  return response;
+}
+
+}  // namespace
+
+boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request) {
+  auto target = ParseTarget(request.target);
+  if (!target.ok()) co_return ErrorResponse(target.error());
+  request.path = std::move(target->path);
+  request.query = std::move(target->query);
+  const std::string clean = CleanPath(request.path);
+  if (clean != request.path) co_return MovedTo(clean, request.query);
+
+  Router::Match match = router.Find(request.method, request.path);
+  if (match.route == nullptr && match.allow.empty()) co_return NothingThere(request.path);
+  if (match.route == nullptr) co_return WrongMethod(request, match.allow);
+  request.params = std::move(match.params);
+
+  std::string what;
+  try {
+    co_return co_await match.route->handler(app, std::move(request));
+  } catch (const std::exception& e) {
+    what = e.what();
+  }
+  // The detail stays with us: it may hold what the client must not see.
+  app.log.Error("a handler threw", {{"route", match.route->path}, {"what", what}});
+  co_return ErrorResponse(Error(Errc::kInternal,
+                                "The server made a mistake and logged it; trying the same request "
+                                "again is unlikely to help, reporting it is."));
+}
+
+}  // namespace interlock::http

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include "http/message.h"
+#include "http/router.h"
+
+namespace interlock::http {
+
+// From a whole request to its answer: reads the target, sends unclean paths to their clean form
+// (301), finds the route (404, 405 with Allow), and runs the handler. Whatever a handler throws
+// becomes a 500 here; the connection goes on.
+//
+// `router` and `app` must outlive the awaitable.
+boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request);
+
+}  // namespace interlock::http

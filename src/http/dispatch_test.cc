@@ -1,0 +1,238 @@
+#include "http/dispatch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "http/app.h"
+#include "http/routes.h"
+#include "service/health.h"
+#include "testing/captured_log.h"
+#include "testing/fake_clock.h"
+#include "testing/fake_database.h"
+
+namespace interlock::http {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+boost::asio::awaitable<Response> Throwing(App& /*app*/, Request /*request*/) {
+  throw std::runtime_error("the secret detail");
+  co_return Response();
+}
+boost::asio::awaitable<Response> Echo(App& /*app*/, Request request) {
+  co_return Response::Json(200, request.path + "|" + request.query + "|" + request.Param("id"));
+}
+
+class DispatchTest : public ::testing::Test {
+ protected:
+  // The answer, or nothing while it waits.
+  std::optional<Response> Begin(const Router& router, App& app, Request request) {
+    answer_.reset();
+    boost::asio::co_spawn(boost::asio::make_strand(io_), Dispatch(router, app, std::move(request)),
+                          [this](const std::exception_ptr& thrown, Response response) {
+                            EXPECT_EQ(thrown, nullptr);
+                            answer_ = std::move(response);
+                          });
+    return Turn();
+  }
+  std::optional<Response> Turn() {
+    io_.restart();
+    io_.poll();
+    return answer_;
+  }
+  static Request To(Method method, std::string target) {
+    Request request;
+    request.method = method;
+    request.target = std::move(target);
+    return request;
+  }
+
+  testing::FakeClock clock_;
+  testing::CapturedLog captured_;
+  Logger log_{clock_, captured_};
+  boost::asio::io_context io_;
+  std::optional<Response> answer_;
+};
+
+TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
+  const std::array routes = {Route{Method::kGet, "/throw", Throwing, ""},
+                             Route{Method::kGet, "/echo/{id...}", Echo, ""}};
+  const Router router(routes);
+  service::Health health(nullptr, clock_, std::chrono::seconds(1));
+  App app{.version = "1", .log = log_, .health = health};
+  const struct {
+    Method method;
+    std::string target;
+    int status;
+    std::string body;  // a part of it
+  } kCases[] = {
+      {Method::kGet, "/echo/a%2Fb?x=%20", 200, "/echo/a/b|x=%20|a/b\n"},
+      {Method::kGet, "/nothing", 404, "\"error\":\"not_found\""},
+      {Method::kOther, "/nothing", 404, "\"error\":\"not_found\""},
+      {Method::kPost, "/echo/a", 405, "/echo/a does not take POST; use GET."},
+      {Method::kOther, "/echo/a", 405, "does not take this method"},
+      {Method::kHead, "/echo/a", 405, "does not take HEAD"},
+      {Method::kGet, "/%zz", 400, "\"error\":\"invalid_request\""},
+      {Method::kOptions, "*", 400, "\"error\":\"invalid_request\""},
+      {Method::kGet, "/throw", 500, "\"error\":\"internal\""},
+  };
+  for (const auto& c : kCases) {
+    const auto answer = Begin(router, app, To(c.method, c.target));
+    ASSERT_TRUE(answer) << c.target;
+    EXPECT_EQ(answer->status, c.status) << c.target;
+    EXPECT_THAT(answer->body, HasSubstr(c.body)) << c.target;
+    EXPECT_THAT(answer->body, Not(HasSubstr("secret"))) << c.target;
+    EXPECT_EQ(answer->headers.Find("Content-Type"), "application/json");
+    EXPECT_EQ(answer->headers.Find("Allow").has_value(), c.status == 405);
+    EXPECT_EQ(captured_.Contains("the secret detail"), c.status == 500) << c.target;
+    EXPECT_EQ(answer->body.find("\"message\":\"") != std::string::npos, c.status >= 400)
+        << c.target;
+  }
+}
+
+TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
+  const Router router(Routes());
+  service::Health health(nullptr, clock_, std::chrono::seconds(1));
+  App app{.version = "1", .log = log_, .health = health};
+  const struct {
+    std::string target, location;
+  } kCases[] = {
+      {"//health", "/health"},      {"/./health?a=b", "/health?a=b"},
+      {"/x/../health", "/health"},  {"/x/%2e%2e/health", "/health"},
+      {"/%2Fhealth", "/health"},    {"//evil.example/%0d%0a", "/evil.example/%0D%0A"},
+      {"/../../health", "/health"},
+  };
+  for (const auto& c : kCases) {
+    const auto answer = Begin(router, app, To(Method::kGet, c.target));
+    ASSERT_TRUE(answer) << c.target;
+    EXPECT_EQ(answer->status, 301) << c.target;
+    EXPECT_EQ(answer->headers.Find("Location"), c.location) << c.target;
+    // A Location that begins with "//" would send the client to another host.
+    EXPECT_FALSE(answer->headers.Find("Location")->starts_with("//")) << c.target;
+  }
+}
+
+// GET /health over a storage whose every state a test can bring about.
+class HealthTest : public DispatchTest {
+ protected:
+  ~HealthTest() override {
+    database_.Answer({});
+    storage_.Stop();
+  }
+
+  std::optional<Response> Ask() { return Begin(router_, app_, To(Method::kGet, "/health")); }
+
+  void FailReads(int count) {
+    database_.Fail(Error(Errc::kIo, "the disk is gone"));
+    for (int i = 0; i < count; ++i) {
+      storage_.Read([](db::Connection&) { return Result<void>(); }, [](const Result<void>&) {});
+    }
+  }
+
+  testing::FakeDatabase database_;
+  service::Storage storage_{database_, clock_};
+  service::Health health_{&storage_, clock_, std::chrono::milliseconds(500)};
+  App app_{.version = "9.8.7", .log = log_, .health = health_};
+  const Router router_{Routes()};
+};
+
+TEST_F(HealthTest, AnswersOkWithBreakerVersionAndUptime) {
+  clock_.Advance(std::chrono::milliseconds(61'900));
+  const auto answer = Ask();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body,
+            "{\"status\":\"ok\",\"circuit_breaker\":\"closed\",\"version\":\"9.8.7\","
+            "\"uptime_seconds\":61}\n");
+  EXPECT_EQ(answer->headers.Find("Content-Type"), "application/json");
+}
+
+TEST_F(HealthTest, AWallClockThatJumpsDoesNotChangeUptime) {
+  clock_.JumpWallClock(std::chrono::hours(-1000));
+  EXPECT_THAT(Ask()->body, HasSubstr("\"uptime_seconds\":0"));
+}
+
+TEST_F(HealthTest, AnOpenBreakerIsDegradedButStill200WhenThePingIsFine) {
+  FailReads(5);
+  database_.Succeed();
+  const auto answer = Ask();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_THAT(answer->body,
+              MatchesRegex(".\"status\":\"degraded\",\"circuit_breaker\":\"open\".*"));
+  EXPECT_THAT(answer->body, Not(HasSubstr("error")));
+}
+
+TEST_F(HealthTest, FourFailuresLeaveTheBreakerClosed) {
+  FailReads(4);
+  database_.Succeed();
+  EXPECT_THAT(Ask()->body, MatchesRegex(".\"status\":\"ok\",\"circuit_breaker\":\"closed\".*"));
+}
+
+TEST_F(HealthTest, AHalfOpenBreakerCountsAsOk) {
+  FailReads(5);
+  clock_.Advance(std::chrono::seconds(30));
+  database_.Hold();  // the probe is out and has not come back
+  storage_.Read([](db::Connection&) { return Result<void>(); }, [](const Result<void>&) {});
+  database_.Succeed();
+  const auto answer = Ask();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_THAT(answer->body, MatchesRegex(".\"status\":\"ok\",\"circuit_breaker\":\"half_open\".*"));
+}
+
+TEST_F(HealthTest, AFailingPingIs503WithTheError) {
+  database_.Fail(Error(Errc::kIo, "the disk is gone"));
+  const auto answer = Ask();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_THAT(answer->body, HasSubstr("\"status\":\"degraded\",\"circuit_breaker\":\"closed\""));
+  EXPECT_THAT(answer->body, HasSubstr("\"error\":\"storage_io_error\""));
+  EXPECT_THAT(answer->body, HasSubstr("the disk is gone"));
+  EXPECT_EQ(answer->headers.Find("Retry-After"), "1");
+}
+
+TEST_F(HealthTest, PingsNeitherOpenNorCloseTheBreaker) {
+  database_.Fail(Error(Errc::kIo, "the disk is gone"));
+  for (int i = 0; i < 10; ++i) Ask();
+  EXPECT_THAT(Ask()->body, HasSubstr("\"circuit_breaker\":\"closed\""));
+  FailReads(5);
+  database_.Succeed();
+  Ask();
+  EXPECT_THAT(Ask()->body, HasSubstr("\"circuit_breaker\":\"open\""));
+}
+
+TEST_F(HealthTest, AStorageThatHangsIs503AfterThePingBudget) {
+  database_.Hold();
+  EXPECT_FALSE(Ask());
+  clock_.Advance(std::chrono::milliseconds(499));
+  EXPECT_FALSE(Turn());
+  clock_.Advance(std::chrono::milliseconds(1));
+  const auto answer = Turn();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_THAT(answer->body, HasSubstr("\"error\":\"storage_timeout\""));
+}
+
+TEST_F(DispatchTest, WithoutAStorageTheBreakerIsUnknown) {
+  const Router router(Routes());
+  service::Health health(nullptr, clock_, std::chrono::seconds(1));
+  App app{.version = "1", .log = log_, .health = health};
+  const auto answer = Begin(router, app, To(Method::kGet, "/health"));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_THAT(answer->body, MatchesRegex(".\"status\":\"ok\",\"circuit_breaker\":\"unknown\".*"));
+}
+
+}  // namespace
+}  // namespace interlock::http

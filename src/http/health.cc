@@ -1,0 +1,27 @@
+#include "http/health.h"
+
+#include "http/app.h"
+#include "json/object_text.h"
+#include "service/health.h"
+
+namespace interlock::http {
+
+boost::asio::awaitable<Response> GetHealth(App& app, Request /*request*/) {
+  using Report = service::Health::Report;
+  const Report report = co_await app.health.Check();
+  json::ObjectText body;
+  body.Add("status", report.status == Report::Status::kOk ? "ok" : "degraded")
+      .Add("circuit_breaker", report.circuit_breaker)
+      .Add("version", app.version)
+      .Add("uptime_seconds", report.uptime_seconds);
+  if (report.ping_error) {
+    body.Add("error", report.ping_error->slug())
+        .Add("message", "The database does not answer (" + report.ping_error->message() +
+                            "); look at the server's log and at the disk that holds it.");
+  }
+  Response response = Response::Json(report.ping_error ? 503 : 200, body.Text());
+  if (report.ping_error) response.headers.Add("Retry-After", "1");
+  co_return response;
+}
+
+}  // namespace interlock::http

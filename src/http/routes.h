@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "http/router.h"
+
+namespace interlock::http {
+
+// Every operation that the server has.
+std::span<const Route> Routes();
+
+}  // namespace interlock::http

@@ -1,0 +1,252 @@
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <exception>
+#include <future>
+#include <list>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "http/app.h"
+#include "http/session.h"
+
+namespace interlock::http {
+namespace {
+
+namespace asio = boost::asio;
+
+using Protocol = asio::generic::stream_protocol;
+using Acceptor = asio::basic_socket_acceptor<Protocol>;
+
+// How long accepting rests when the process is out of descriptors or memory.
+constexpr std::chrono::milliseconds kAcceptRest{100};
+
+Peer PeerOf(int fd, ListeningSocket::Kind kind) {
+  if (kind == ListeningSocket::Kind::kUnix) return {Peer::Kind::kUnix, ""};
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return {Peer::Kind::kTcp, ""};
+  }
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* const bytes =
+      address.ss_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr)
+          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&address)->sin_addr);
+  ::inet_ntop(address.ss_family, bytes, text.data(), text.size());
+  return {Peer::Kind::kTcp, text.data()};
+}
+
+std::string What(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(const Router& router, App& app, Clock& clock, Options options)
+      : options_(options),
+        context_{router, app, clock, options_.limits},
+        io_(options.io_threads),
+        work_(asio::make_work_guard(io_)) {}
+
+  void Listen(ListeningSocket socket) {
+    IL_CHECK(threads_.empty());
+    const int family = socket.kind == ListeningSocket::Kind::kUnix ? AF_UNIX : AF_INET;
+    listeners_.emplace_back(Acceptor(asio::any_io_executor(asio::make_strand(io_))), socket.kind,
+                            std::move(socket.file));
+    listeners_.back().acceptor.assign(Protocol(family, 0), socket.fd.Release());
+  }
+
+  void Start() {
+    IL_CHECK(threads_.empty());
+    for (Listener& listener : listeners_) {
+      asio::co_spawn(listener.acceptor.get_executor(), Accept(listener),
+                     [this](const std::exception_ptr& exception) { Escaped(exception); });
+    }
+    for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { io_.run(); });
+  }
+
+  void StopAccepting() {
+    for (const auto kind : {ListeningSocket::Kind::kUnix, ListeningSocket::Kind::kTcp}) {
+      for (Listener& listener : listeners_) {
+        if (listener.kind != kind) continue;
+        std::promise<void> closed;
+        asio::post(listener.acceptor.get_executor(), [&] {
+          boost::system::error_code ignored;
+          listener.acceptor.close(ignored);
+          listener.rest.cancel();
+          closed.set_value();
+        });
+        closed.get_future().wait();
+        listener.file.Remove();
+      }
+    }
+  }
+
+  Drained Drain() IL_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      draining_ = true;
+    }
+    ForEachSession([](Session& session) { session.Drain(); });
+    if (WaitUntilEmpty(options_.limits.drain_timeout)) return Drained::kAll;
+    ForEachSession([](Session& session) { session.Abort(); });
+    return Drained::kSomeAborted;
+  }
+
+  void Join() {
+    work_.reset();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+  std::size_t connections() const IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return serving_;
+  }
+
+  bool joined() const { return threads_.empty(); }
+
+ private:
+  struct Listener {
+    Listener(Acceptor a, ListeningSocket::Kind k, SocketFile f)
+        : acceptor(std::move(a)), rest(acceptor.get_executor()), kind(k), file(std::move(f)) {}
+
+    Acceptor acceptor;  // on a strand of its own, with `rest`
+    asio::steady_timer rest;
+    ListeningSocket::Kind kind;
+    SocketFile file;
+  };
+
+  // A coroutine of ours must not end by an exception: sessions catch per request, so what comes
+  // here is a bug or a lack of memory, and the connection is lost.
+  void Escaped(const std::exception_ptr& exception) {
+    if (!exception) return;
+    context_.app.log.Error("a connection ended by an exception", {{"what", What(exception)}});
+  }
+
+  asio::awaitable<void> Accept(Listener& listener) {
+    constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+    while (listener.acceptor.is_open()) {
+      const asio::any_io_executor strand = asio::make_strand(io_);
+      auto [error, socket] = co_await listener.acceptor.async_accept(strand, kAwait);
+      if (!error) {
+        Admit(std::move(socket), listener.kind);
+        continue;
+      }
+      if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor) break;
+      if (error == asio::error::connection_aborted) continue;
+      context_.app.log.Warn("accepting a connection failed; resting", {{"what", error.message()}});
+      listener.rest.expires_after(kAcceptRest);
+      co_await listener.rest.async_wait(kAwait);
+    }
+  }
+
+  void Admit(Socket socket, ListeningSocket::Kind kind) IL_EXCLUDES(mutex_) {
+    Peer peer = PeerOf(socket.native_handle(), kind);
+    auto session = std::make_shared<Session>(std::move(socket), std::move(peer), context_);
+    std::size_t* count = nullptr;
+    {
+      MutexLock lock(mutex_);
+      if (draining_) return;
+      if (serving_ < options_.limits.connections_max) {
+        count = &serving_;
+      } else if (refusing_ < options_.limits.refusals_max) {
+        count = &refusing_;
+      } else {
+        return;
+      }
+      ++*count;
+      sessions_.insert(session);
+    }
+    const bool serve = count == &serving_;
+    auto ended = [this, session, serve](const std::exception_ptr& exception) {
+      Escaped(exception);
+      Remove(session, serve);
+    };
+    Session& living = *session;
+    asio::co_spawn(living.executor(), serve ? living.Run() : living.Refuse(),
+                   asio::bind_cancellation_slot(living.cancellation_slot(), std::move(ended)));
+  }
+
+  void Remove(const std::shared_ptr<Session>& session, bool served) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    sessions_.erase(session);
+    --(served ? serving_ : refusing_);
+    if (sessions_.empty()) empty_.NotifyAll();
+  }
+
+  template <typename Fn>
+  void ForEachSession(Fn fn) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    for (const std::shared_ptr<Session>& session : sessions_) {
+      asio::post(session->executor(), [session, fn] { fn(*session); });
+    }
+  }
+
+  bool WaitUntilEmpty(Duration limit) IL_EXCLUDES(mutex_) {
+    const Duration end = context_.clock.Monotonic() + limit;
+    MutexLock lock(mutex_);
+    while (!sessions_.empty()) {
+      const Duration left = end - context_.clock.Monotonic();
+      if (left <= Duration::zero()) return false;
+      empty_.WaitFor(mutex_, left);
+    }
+    return true;
+  }
+
+  const Options options_;
+  const SessionContext context_;
+  asio::io_context io_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::list<Listener> listeners_;  // addresses stay
+
+  mutable Mutex mutex_;
+  CondVar empty_;
+  std::unordered_set<std::shared_ptr<Session>> sessions_ IL_GUARDED_BY(mutex_);
+  std::size_t serving_ IL_GUARDED_BY(mutex_) = 0;
+  std::size_t refusing_ IL_GUARDED_BY(mutex_) = 0;
+  bool draining_ IL_GUARDED_BY(mutex_) = false;
+
+  std::vector<std::thread> threads_;  // main's; they run io_
+};
+
+Server::Server(const Router& router, App& app, Clock& clock, Options options)
+    : impl_(std::make_unique<Impl>(router, app, clock, options)) {}
+Server::~Server() { IL_CHECK(impl_->joined()); }
+
+void Server::Listen(ListeningSocket socket) { impl_->Listen(std::move(socket)); }
+void Server::Start() { impl_->Start(); }
+void Server::StopAccepting() { impl_->StopAccepting(); }
+Server::Drained Server::Drain() { return impl_->Drain(); }
+void Server::Join() { impl_->Join(); }
+std::size_t Server::connections() const { return impl_->connections(); }
+
+}  // namespace interlock::http

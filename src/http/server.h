@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/clock.h"
+#include "http/socket.h"
+#include "service/limits.h"
+
+namespace interlock::http {
+
+struct App;
+class Router;
+
+// Accepts connections and serves them on a few io threads, one strand per connection.
+//
+// Built, started and stopped by one thread (main), in this order:
+//   Listen()… → Start() → StopAccepting() → Drain() → (storage is closed) → Join()
+// Storage is closed before Join() because handlers that wait for it end only when it answers; the
+// io threads run until the last of them has.
+class Server {
+ public:
+  struct Options {
+    Limits limits;
+    int io_threads = 2;
+  };
+
+  // All must outlive the server.
+  Server(const Router& router, App& app, Clock& clock, Options options);
+  ~Server();  // REQUIRES: never started, or joined
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  void Listen(ListeningSocket socket);
+  void Start();
+
+  // Closes the Unix sockets and removes their files, then closes the TCP ones.
+  void StopAccepting();
+
+  enum class Drained : std::uint8_t { kAll, kSomeAborted };
+  // Idle connections are closed at once; the others may finish their request until
+  // limits.drain_timeout, then they are aborted. Blocks as long.
+  Drained Drain();
+
+  // Blocks until every connection has ended and the io threads are gone.
+  void Join();
+
+  std::size_t connections() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace interlock::http

@@ -1,0 +1,344 @@
+#include "http/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "http/app.h"
+#include "http/router.h"
+#include "http/routes.h"
+#include "service/await.h"
+#include "service/health.h"
+#include "testing/captured_log.h"
+#include "testing/fake_database.h"
+#include "testing/http_client.h"
+#include "testing/temp_db.h"
+
+namespace interlock::http {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using testing::HttpAnswer;
+using testing::HttpClient;
+
+// Hands out a body that no socket buffer swallows, to clients that do not read it.
+boost::asio::awaitable<Response> Huge(App& /*app*/, Request /*request*/) {
+  Response response;
+  response.body.assign(std::size_t{64} * 1024 * 1024, 'x');
+  co_return response;
+}
+boost::asio::awaitable<Response> EchoBody(App& /*app*/, Request request) {
+  Response response;
+  response.body = std::move(request.body);
+  co_return response;
+}
+
+constexpr std::array kTestRoutes = {
+    Route{Method::kPost, "/echo", EchoBody, "The body comes back."},
+    Route{Method::kGet, "/huge", Huge, "More than a socket holds."},
+};
+
+// A real server on a free port over a database that does what the test says; /health waits for it.
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() {
+    for (const Route& route : Routes()) routes_.push_back(route);
+    for (const Route& route : kTestRoutes) routes_.push_back(route);
+    limits_.linger_timeout = milliseconds(200);
+  }
+  ~ServerTest() override { Stop(); }
+
+  void Start() {
+    router_ = std::make_unique<Router>(routes_);
+    server_ = std::make_unique<Server>(*router_, app_, clock_,
+                                       Server::Options{.limits = limits_, .io_threads = 2});
+    auto tcp = ListenTcp("127.0.0.1", 0);
+    port_ = tcp->port;
+    server_->Listen(std::move(*tcp));
+    server_->Listen(std::move(*ListenUnix(SocketPath())));
+    server_->Start();
+  }
+  // The shutdown order of the program.
+  Server::Drained Stop() {
+    if (!server_) return Server::Drained::kAll;
+    server_->StopAccepting();
+    const Server::Drained drained = server_->Drain();
+    storage_.Stop();
+    database_.Close().ok();
+    server_->Join();
+    server_.reset();
+    return drained;
+  }
+  HttpClient Connect() const { return HttpClient::Tcp(port_); }
+  std::string SocketPath() const { return directory_.path() / "s.sock"; }
+  // Blocks until a handler waits for the database.
+  void AwaitHeld(std::size_t count) {
+    while (database_.held() < count) std::this_thread::yield();
+  }
+
+  testing::TempDir directory_;
+  SystemClock clock_;
+  testing::CapturedLog captured_;
+  Logger log_{clock_, captured_};
+  testing::FakeDatabase database_;
+  service::Storage storage_{database_, clock_};
+  service::Health health_{&storage_, clock_, std::chrono::seconds(30)};
+  App app_{.version = "1", .log = log_, .health = health_};
+  Limits limits_;
+  std::vector<Route> routes_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<Server> server_;
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(ServerTest, ServesTcpAndUnixSocketAlike) {
+  Start();
+  const auto tcp = Connect().Get("/health");
+  const auto local = HttpClient::Unix(SocketPath()).Get("/health");
+  ASSERT_TRUE(tcp && local);
+  EXPECT_EQ(tcp->status, 200);
+  EXPECT_EQ(tcp->body, local->body);
+}
+
+TEST_F(ServerTest, ConnectionsStayOpenAndPipelinedAnswersKeepTheirOrder) {
+  Start();
+  HttpClient client = Connect();
+  std::string burst;
+  constexpr int kRequests = 300;
+  for (int i = 0; i < kRequests; ++i) {
+    const std::string body = std::to_string(i);
+    burst += "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+             "\r\n\r\n" + body;
+  }
+  ASSERT_TRUE(client.Send(burst));
+  for (int i = 0; i < kRequests; ++i) {
+    const auto answer = client.Read();
+    ASSERT_TRUE(answer) << i;
+    EXPECT_EQ(answer->body, std::to_string(i));
+  }
+}
+
+TEST_F(ServerTest, AnswersOfOneConnectionDoNotOvertakeASlowOne) {
+  database_.Hold();
+  Start();
+  HttpClient client = Connect();
+  client.Request("GET", "/health");
+  client.Request("POST", "/echo", "second");
+  AwaitHeld(1);
+  HttpClient other = Connect();
+  other.Request("POST", "/echo", "other");
+  EXPECT_EQ(other.Read()->body, "other");  // another connection is not held up
+  database_.Answer({});
+  EXPECT_THAT(client.Read()->body, HasSubstr("\"ok\""));
+  EXPECT_EQ(client.Read()->body, "second");
+}
+
+TEST_F(ServerTest, ConnectionsAboveTheLimitAreToldAndOthersServedAgainWhenOneLeaves) {
+  limits_.connections_max = 2;
+  Start();
+  HttpClient first = Connect();
+  {
+    HttpClient second = Connect();
+    EXPECT_EQ(first.Get("/health")->status, 200);
+    EXPECT_EQ(second.Get("/health")->status, 200);
+    HttpClient third = Connect();
+    const auto refused = third.Read();  // without having asked anything
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->status, 503);
+    EXPECT_NE(refused->Header("Retry-After"), "");
+    EXPECT_THAT(refused->body, HasSubstr("\"error\":\"unavailable\""));
+    EXPECT_TRUE(third.ClosedByServer());
+    EXPECT_EQ(first.Get("/health")->status, 200);
+  }
+  while (server_->connections() > 1) std::this_thread::yield();
+  EXPECT_EQ(Connect().Get("/health")->status, 200);
+}
+
+TEST_F(ServerTest, ARefusedClientThatSendsMuchStillReadsWhy) {
+  limits_.connections_max = 1;
+  Start();
+  HttpClient first = Connect();
+  EXPECT_EQ(first.Get("/health")->status, 200);
+  HttpClient second = Connect();
+  second.Request("POST", "/echo", std::string(500'000, 'x'));
+  const auto refused = second.Read();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 503);
+}
+
+TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
+  limits_.connections_max = 1;
+  limits_.refusals_max = 1;
+  limits_.linger_timeout = milliseconds(60'000);
+  limits_.drain_timeout = milliseconds(50);
+  Start();
+  HttpClient first = Connect();
+  EXPECT_EQ(first.Get("/health")->status, 200);
+  HttpClient second = Connect();
+  EXPECT_EQ(second.Read()->status, 503);  // and lingers
+  HttpClient third = Connect();
+  EXPECT_TRUE(third.ClosedByServer());
+  EXPECT_EQ(first.Get("/health")->status, 200);
+}
+
+TEST_F(ServerTest, ASilentFreshConnectionIsClosedAfterTheHeaderTimeout) {
+  limits_.header_timeout = milliseconds(50);
+  Start();
+  HttpClient client = Connect();
+  EXPECT_TRUE(client.ClosedByServer());
+}
+
+TEST_F(ServerTest, AHeaderThatTricklesInIs408WhateverItsPace) {
+  limits_.header_timeout = milliseconds(100);
+  limits_.header_bytes_max = std::size_t{1} << 30;  // out of reach
+  Start();
+  HttpClient client = Connect();
+  client.Send("GET /health HTTP/1.1\r\nHost: a\r\n");
+  // A byte now and then does not buy more time; the loop ends when the server hangs up.
+  std::thread drip([fd = client.fd()] {
+    while (::send(fd, "x", 1, MSG_NOSIGNAL) == 1) std::this_thread::yield();
+  });
+  const auto answer = client.Read();
+  client.FinishSending();
+  drip.join();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 408);
+}
+
+TEST_F(ServerTest, AnUnfinishedHeaderIs408) {
+  limits_.header_timeout = milliseconds(50);
+  Start();
+  HttpClient client = Connect();
+  client.Send("GET /health HTTP/1.1\r\nHo");
+  const auto answer = client.Read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 408);
+  EXPECT_EQ(answer->Header("Connection"), "close");
+  EXPECT_THAT(answer->body, HasSubstr("\"error\":\"request_timeout\""));
+  EXPECT_TRUE(client.ClosedByServer());
+}
+
+TEST_F(ServerTest, AnUnfinishedBodyIs408) {
+  limits_.body_timeout = milliseconds(50);
+  Start();
+  HttpClient client = Connect();
+  client.Send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(client.Read()->status, 408);
+  EXPECT_TRUE(client.ClosedByServer());
+}
+
+TEST_F(ServerTest, AnIdleConnectionIsClosedOnlyAfterTheIdleTimeout) {
+  limits_.header_timeout = milliseconds(30);
+  limits_.idle_timeout = milliseconds(300);
+  Start();
+  HttpClient client = Connect();
+  EXPECT_EQ(client.Get("/health")->status, 200);
+  const Duration begin = clock_.Monotonic();
+  EXPECT_TRUE(client.ClosedByServer());
+  EXPECT_GE(clock_.Monotonic() - begin, milliseconds(250));  // not the header's 30 ms
+}
+
+TEST_F(ServerTest, AClientThatDoesNotReadItsAnswerIsDropped) {
+  limits_.write_timeout = milliseconds(50);
+  Start();
+  HttpClient client = Connect();
+  client.Request("GET", "/huge");
+  while (server_->connections() == 0) std::this_thread::yield();
+  while (server_->connections() > 0) std::this_thread::yield();
+}
+
+TEST_F(ServerTest, AClientThatResetsInTheMiddleHarmsNobody) {
+  database_.Hold();
+  Start();
+  HttpClient waiting = Connect();
+  waiting.Request("GET", "/health");
+  HttpClient sending = Connect();
+  sending.Send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+  AwaitHeld(1);
+  waiting.Reset();
+  sending.Reset();
+  database_.Succeed();
+  database_.Answer({});
+  EXPECT_EQ(Connect().Get("/health")->status, 200);
+  while (server_->connections() > 0) std::this_thread::yield();
+}
+
+TEST_F(ServerTest, AClientThatFinishedSendingStillGetsItsAnswers) {
+  Start();
+  HttpClient client = Connect();
+  client.Request("POST", "/echo", "one");
+  client.Request("POST", "/echo", "two");
+  client.FinishSending();
+  EXPECT_EQ(client.Read()->body, "one");
+  EXPECT_EQ(client.Read()->body, "two");
+  EXPECT_TRUE(client.ClosedByServer());
+}
+
+TEST_F(ServerTest, ContinueIsSentBeforeTheBodyAndNeverBeforeARefusal) {
+  limits_.body_bytes_max = 100;
+  Start();
+  HttpClient client = Connect();
+  client.Send(
+      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.Read()->status, 100);
+  client.Send("hi");
+  EXPECT_EQ(client.Read()->body, "hi");
+  client.Send(
+      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 101\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.Read()->status, 413);
+}
+
+TEST_F(ServerTest, StoppingFinishesTheRequestUnderWayAndClosesIdleConnections) {
+  database_.Hold();
+  Start();
+  HttpClient idle = Connect();
+  EXPECT_EQ(
+      [&] {
+        idle.Request("POST", "/echo", "x");
+        return idle.Read()->body;
+      }(),
+      "x");
+  HttpClient busy = Connect();
+  busy.Request("GET", "/health");
+  AwaitHeld(1);
+  auto stopped = std::async(std::launch::async, [&] { return Stop(); });
+  EXPECT_TRUE(idle.ClosedByServer());
+  EXPECT_FALSE(std::filesystem::exists(SocketPath()));
+  EXPECT_FALSE(Connect().connected());
+  database_.Answer({});
+  const auto answer = busy.Read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->Header("Connection"), "close");
+  busy.FinishSending();
+  EXPECT_EQ(stopped.get(), Server::Drained::kAll);
+}
+
+TEST_F(ServerTest, ARequestThatOutlastsTheDrainIsAbortedAndTheServerStillStops) {
+  limits_.drain_timeout = milliseconds(50);
+  database_.Hold();
+  Start();
+  HttpClient busy = Connect();
+  busy.Request("GET", "/health");
+  HttpClient half = Connect();
+  half.Send("GET /hea");
+  AwaitHeld(1);
+  while (server_->connections() < 2) std::this_thread::yield();
+  database_.StartHeld();  // it cannot be taken back: closing the database ends it
+  EXPECT_EQ(Stop(), Server::Drained::kSomeAborted);
+  EXPECT_FALSE(busy.Read());
+}
+
+}  // namespace
+}  // namespace interlock::http

@@ -1,0 +1,205 @@
+#include "http/session.h"
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "http/dispatch.h"
+
+namespace interlock::http {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr Duration kNever = Duration::max();
+constexpr std::size_t kReadChunk = 4096;  // idle connections keep one, so it stays small
+constexpr std::size_t kBodyChunk = std::size_t{64} * 1024;
+
+Error TooSlow() {
+  return {Errc::kRequestTimeout,
+          "The request did not arrive in time; send it faster, or check the network."};
+}
+
+Error NoRoom() {
+  return {Errc::kUnavailable,
+          "The server has all the connections it takes; close idle ones and try again."};
+}
+
+}  // namespace
+
+Session::Session(Socket socket, Peer peer, const SessionContext& context)
+    : socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      context_(context),
+      reader_(context.limits),
+      timer_(socket_.get_executor()),
+      deadline_(kNever),
+      armed_until_(kNever) {}
+
+asio::awaitable<void> Session::Run() {
+  co_await asio::this_coro::throw_if_cancelled(false);
+  bool open = true;
+  while (open && !draining_) {
+    Incoming incoming = co_await ReadRequest();
+    ClearDeadline();
+    if (!incoming) break;
+    if (!incoming->ok()) {
+      const Response refusal = ErrorResponse(incoming->error());
+      const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
+      if (written) co_await Linger();
+      break;
+    }
+    RequestReader::Taken taken = std::move(**incoming);
+    const Method method = taken.request.method;
+    taken.request.peer = peer_;
+    const Response response =
+        co_await Dispatch(context_.router, context_.app, std::move(taken.request));
+    const Persistence persistence = draining_ ? Persistence::kClose : taken.persistence;
+    open = co_await Answer(response, method, persistence);
+    served_one_ = true;
+    if (open && persistence == Persistence::kClose) {
+      co_await Linger();
+      break;
+    }
+  }
+  Close();
+}
+
+asio::awaitable<void> Session::Refuse() {
+  const Response refusal = ErrorResponse(NoRoom());
+  const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
+  if (written) co_await Linger();
+  Close();
+}
+
+void Session::Close() {
+  timer_.cancel();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+asio::awaitable<Session::Incoming> Session::ReadRequest() {
+  if (reader_.idle()) {
+    const bool spoke = co_await WaitForFirstByte();
+    if (!spoke) co_return std::nullopt;
+  }
+  enum class Phase { kBuffered, kHeader, kBody } phase = Phase::kBuffered;
+  while (true) {
+    auto step = reader_.Advance();
+    if (!step.ok()) co_return std::move(step).error();
+    if (*step == RequestReader::Step::kDone) co_return reader_.Take();
+    if (*step == RequestReader::Step::kHeaderDone) {
+      phase = Phase::kBody;
+      if (reader_.expects_continue()) {
+        const bool written = co_await WriteText("HTTP/1.1 100 Continue\r\n\r\n", "");
+        if (!written) co_return std::nullopt;
+      }
+      SetDeadline(context_.limits.body_timeout);
+      continue;
+    }
+    if (phase == Phase::kBuffered) {
+      phase = Phase::kHeader;
+      SetDeadline(context_.limits.header_timeout);
+    }
+    const std::size_t chunk = phase == Phase::kBody ? kBodyChunk : kReadChunk;
+    const ReadOutcome read = co_await ReadSome(chunk);
+    if (read == ReadOutcome::kPeerGone) co_return std::nullopt;
+    if (read == ReadOutcome::kTimedOut) co_return TooSlow();
+  }
+}
+
+// A fresh connection must speak as soon as a slow one must finish its header; between requests a
+// client may rest longer.
+asio::awaitable<bool> Session::WaitForFirstByte() {
+  SetDeadline(served_one_ ? context_.limits.idle_timeout : context_.limits.header_timeout);
+  waiting_ = true;
+  const ReadOutcome read = co_await ReadSome(kReadChunk);
+  waiting_ = false;
+  co_return read == ReadOutcome::kSome;
+}
+
+asio::awaitable<Session::ReadOutcome> Session::ReadSome(std::size_t chunk) {
+  const std::span<char> room = reader_.Prepare(chunk);
+  const auto buffer = asio::buffer(room.data(), room.size());
+  const auto [error, size] = co_await socket_.async_read_some(buffer, kAwait);
+  if (std::exchange(timed_out_, false)) co_return ReadOutcome::kTimedOut;
+  if (error) co_return ReadOutcome::kPeerGone;
+  reader_.Commit(size);
+  co_return ReadOutcome::kSome;
+}
+
+asio::awaitable<bool> Session::WriteText(std::string_view head, std::string_view body) {
+  SetDeadline(context_.limits.write_timeout);
+  const std::array<asio::const_buffer, 2> buffers = {asio::buffer(head), asio::buffer(body)};
+  const auto [error, size] = co_await asio::async_write(socket_, buffers, kAwait);
+  ClearDeadline();
+  co_return !std::exchange(timed_out_, false) && !error;
+}
+
+asio::awaitable<bool> Session::Answer(const Response& response, Method method,
+                                      Persistence persistence) {
+  const std::string head = HeadText(response, persistence);
+  const bool bodiless = method == Method::kHead || response.status == 204;
+  const std::string_view body = bodiless ? std::string_view() : response.body;
+  const bool written = co_await WriteText(head, body);
+  co_return written;
+}
+
+asio::awaitable<void> Session::Linger() {
+  boost::system::error_code error;
+  socket_.shutdown(Socket::shutdown_send, error);
+  if (error) co_return;
+  SetDeadline(context_.limits.linger_timeout);
+  std::array<char, kReadChunk> dropped;
+  std::size_t total = 0;
+  while (total < context_.limits.linger_bytes_max) {
+    const auto [failed, size] = co_await socket_.async_read_some(asio::buffer(dropped), kAwait);
+    if (failed) break;
+    total += size;
+  }
+  ClearDeadline();
+}
+
+void Session::Drain() {
+  draining_ = true;
+  if (waiting_) socket_.cancel();
+}
+
+void Session::Abort() {
+  draining_ = true;
+  Close();
+  cancel_.emit(asio::cancellation_type::terminal);
+}
+
+void Session::SetDeadline(Duration from_now) {
+  deadline_ = context_.clock.Monotonic() + from_now;
+  if (deadline_ < armed_until_) ArmTimer();
+}
+
+void Session::ClearDeadline() { deadline_ = kNever; }
+
+void Session::ArmTimer() {
+  armed_until_ = deadline_;
+  timer_.expires_after(deadline_ - context_.clock.Monotonic());
+  timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+    if (error) return;
+    if (const auto self = weak.lock()) self->OnTimer();
+  });
+}
+
+void Session::OnTimer() {
+  armed_until_ = kNever;
+  if (deadline_ == kNever) return;
+  if (deadline_ > context_.clock.Monotonic()) return ArmTimer();
+  timed_out_ = true;
+  boost::system::error_code ignored;
+  socket_.cancel(ignored);
+}
+
+}  // namespace interlock::http

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "http/message.h"
+#include "http/request_reader.h"
+#include "http/router.h"
+#include "service/limits.h"
+
+namespace interlock::http {
+
+using Socket = boost::asio::generic::stream_protocol::socket;  // TCP and Unix alike
+
+// What all sessions share; outlives them.
+struct SessionContext {
+  const Router& router;
+  App& app;
+  Clock& clock;
+  const Limits& limits;
+};
+
+// One connection: reads a request, answers it, and again, until the peer leaves, breaks the
+// protocol, is too slow, or the server stops. Requests of one connection are served one after the
+// other, so pipelined answers keep their order.
+//
+// Everything runs on the socket's executor, which must be a strand of its own.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Socket socket, Peer peer, const SessionContext& context);
+
+  // The whole life: serve, or say that there is no room. Call one of them once; the caller keeps a
+  // shared_ptr until it ends.
+  boost::asio::awaitable<void> Run();
+  boost::asio::awaitable<void> Refuse();
+
+  // The rest is to be called on the executor.
+  // Answers the request under way, if any, and then closes.
+  void Drain();
+  // Closes now. A handler that waits is cancelled.
+  void Abort();
+
+  boost::asio::any_io_executor executor() { return socket_.get_executor(); }
+  boost::asio::cancellation_slot cancellation_slot() { return cancel_.slot(); }
+
+ private:
+  enum class ReadOutcome : std::uint8_t { kSome, kPeerGone, kTimedOut };
+  using Incoming = std::optional<Result<RequestReader::Taken>>;  // nothing: the peer is gone
+
+  boost::asio::awaitable<Incoming> ReadRequest();
+  boost::asio::awaitable<bool> WaitForFirstByte();
+  boost::asio::awaitable<ReadOutcome> ReadSome(std::size_t chunk);
+  boost::asio::awaitable<bool> WriteText(std::string_view head, std::string_view body);
+  boost::asio::awaitable<bool> Answer(const Response& response, Method method,
+                                      Persistence persistence);
+  boost::asio::awaitable<void> Linger();
+  void Close();
+
+  // A peer that is too slow has its read or write cancelled. Moving the deadline further away
+  // costs nothing: the timer looks at it when it fires.
+  void SetDeadline(Duration from_now);
+  void ClearDeadline();
+  void ArmTimer();
+  void OnTimer();
+
+  Socket socket_;
+  const Peer peer_;
+  const SessionContext& context_;
+  RequestReader reader_;
+  boost::asio::cancellation_signal cancel_;
+  boost::asio::steady_timer timer_;
+  Duration deadline_;
+  Duration armed_until_;
+  bool timed_out_ = false;
+  bool waiting_ = false;  // for the first byte of a request
+  bool draining_ = false;
+  bool served_one_ = false;
+};
+
+}  // namespace interlock::http
