@@ -1,0 +1,155 @@
+#include "host.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "http/port_holder.h"
+
+namespace interlock::app {
+namespace {
+
+std::string ErrnoText(int error) { return std::generic_category().message(error); }
+
+// f_type of file systems whose files live on another machine. Not all are in <linux/magic.h>.
+constexpr std::array<std::pair<std::int64_t, const char*>, 14> kNetworkFileSystems = {{
+    {NFS_SUPER_MAGIC, "nfs"},
+    {SMB_SUPER_MAGIC, "smb"},
+    {CIFS_SUPER_MAGIC, "cifs"},
+    {SMB2_SUPER_MAGIC, "smb2"},
+    {NCP_SUPER_MAGIC, "ncp"},
+    {CODA_SUPER_MAGIC, "coda"},
+    {AFS_SUPER_MAGIC, "afs"},
+    {AFS_FS_MAGIC, "afs"},
+    {CEPH_SUPER_MAGIC, "ceph"},
+    {V9FS_MAGIC, "9p"},
+    {OCFS2_SUPER_MAGIC, "ocfs2"},
+    {0x01161970, "gfs2"},
+    {0x0BD00BD0, "lustre"},
+    {0x47504653, "gpfs"},
+}};
+
+// Every FUSE file system has the same f_type; only the mount table tells sshfs from ntfs-3g.
+// A row reads "device mount-point type options …".
+std::string FuseNetworkType(const std::filesystem::path& path) {
+  constexpr std::array<std::string_view, 7> kTypes = {"fuse.sshfs",  "fuse.s3fs",  "fuse.glusterfs",
+                                                      "fuse.rclone", "fuse.davfs", "fuse.gcsfuse",
+                                                      "fuse.cephfs"};
+  std::unique_ptr<FILE, int (*)(FILE*)> table(std::fopen("/proc/self/mounts", "re"), std::fclose);
+  if (table == nullptr) return "";
+  const std::string wanted = std::filesystem::weakly_canonical(path).string();
+  std::string best_point;
+  std::string best_type;
+  std::array<char, 4096> row;
+  while (std::fgets(row.data(), row.size(), table.get()) != nullptr) {
+    std::array<char, 4096> point{};
+    std::array<char, 256> type{};
+    if (std::sscanf(row.data(), "%*s %4095s %255s", point.data(), type.data()) != 2) continue;
+    const std::string_view at = point.data();
+    const bool holds = at == "/" || wanted == at || wanted.starts_with(std::string(at) + "/");
+    if (!holds || at.size() < best_point.size()) continue;
+    best_point = at;
+    best_type = type.data();
+  }
+  for (const std::string_view one : kTypes) {
+    if (best_type == one) return best_type;
+  }
+  return "";
+}
+
+std::filesystem::path NearestExisting(std::filesystem::path path) {
+  std::error_code error;
+  path = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(path, error) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+std::string LastHolder(int fd) {
+  std::array<char, 32> text{};
+  const ssize_t size = ::pread(fd, text.data(), text.size() - 1, 0);
+  pid_t pid = 0;
+  if (size > 0) std::from_chars(text.data(), text.data() + size, pid);
+  return pid > 0 ? http::DescribeProcess(pid) : "another process";
+}
+
+Result<void> MakeDirectories(const std::filesystem::path& directory) {
+  if (directory.empty()) return {};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(directory, ignored)) return {};
+  IL_TRY_VOID(MakeDirectories(directory.parent_path()));
+  if (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return Error(Errc::kCantOpen, fmt::format("cannot make the directory {}: {}", directory.string(),
+                                            ErrnoText(errno)));
+}
+
+}  // namespace
+
+std::uint64_t RaiseOpenFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return raised.rlim_cur;
+  return limit.rlim_cur;
+}
+
+std::string NetworkFileSystemName(std::int64_t magic) {
+  // f_type is signed and sign-extended on some kernels; the magic numbers have 32 bits.
+  for (const auto& [number, name] : kNetworkFileSystems) {
+    if (static_cast<std::uint32_t>(number) == static_cast<std::uint32_t>(magic)) return name;
+  }
+  return "";
+}
+
+Result<void> RefuseNetworkFileSystem(const std::filesystem::path& path) {
+  const std::filesystem::path existing = NearestExisting(path);
+  struct statfs info{};
+  if (::statfs(existing.c_str(), &info) != 0) return {};  // opening will say what is wrong
+  std::string name = NetworkFileSystemName(info.f_type);
+  if (info.f_type == FUSE_SUPER_MAGIC) name = FuseNetworkType(existing);
+  if (name.empty()) return {};
+  return Error(Errc::kCantOpen,
+               fmt::format("the database {} lies on a network file system ({}), where locks may "
+                           "fail and data be lost; put it on a local disk with --db, or insist "
+                           "with --allow-network-fs",
+                           path.string(), name));
+}
+
+Result<DatabaseLock> DatabaseLock::Acquire(const std::filesystem::path& database) {
+  IL_TRY_VOID(MakeDirectories(database.parent_path()));
+  const std::string path = database.string() + ".lock";
+  http::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd.get() < 0) {
+    return Error(Errc::kCantOpen,
+                 fmt::format("cannot open the lock file {}: {}", path, ErrnoText(errno)));
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) {
+      return Error(Errc::kCantOpen, fmt::format("cannot lock {}: {}", path, ErrnoText(errno)));
+    }
+    return Error(Errc::kUnavailable,
+                 fmt::format("the database {} is in use by {}; stop it or choose another with --db",
+                             database.string(), LastHolder(fd.get())));
+  }
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return Error(Errc::kDiskFull,
+                 fmt::format("cannot write {}: {}; is the disk full?", path, ErrnoText(errno)));
+  }
+  return DatabaseLock(std::move(fd));
+}
+
+}  // namespace interlock::app

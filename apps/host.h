@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "http/socket.h"
+
+namespace interlock::app {
+
+// What the server asks of the machine before it opens anything.
+
+// Lifts the soft limit of open files to the hard one and returns it: each connection is a file, and
+// the usual 1024 are gone before our own limits are reached.
+std::uint64_t RaiseOpenFileLimit();
+
+// Refuses (kCantOpen) a place on a network file system, whose locks and shared memory SQLite cannot
+// rely on. `path` need not exist: its nearest existing ancestor is looked at.
+Result<void> RefuseNetworkFileSystem(const std::filesystem::path& path);
+
+// "nfs", "cifs", …; "" for a local file system. `magic` is statfs's f_type.
+std::string NetworkFileSystemName(std::int64_t magic);
+
+// One server per database: two would each believe to be the only writer, and publish events that
+// the other's clients never hear. The kernel frees the lock when the process ends, however it ends;
+// the file "<database>.lock" stays and names the last holder.
+class DatabaseLock {
+ public:
+  // Makes missing directories (0700). Held by another process: kUnavailable with its name and pid.
+  static Result<DatabaseLock> Acquire(const std::filesystem::path& database);
+
+ private:
+  explicit DatabaseLock(http::UniqueFd fd) : fd_(std::move(fd)) {}
+  http::UniqueFd fd_;
+};
+
+}  // namespace interlock::app

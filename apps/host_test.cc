@@ -1,0 +1,84 @@
+#include "host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "testing/temp_db.h"
+
+namespace interlock::app {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(HostTest, TheSoftLimitOfOpenFilesBecomesTheHardOne) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  EXPECT_EQ(RaiseOpenFileLimit(), before.rlim_max);
+  rlimit after{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, before.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(HostTest, NetworkFileSystemsAreKnownByTheirMagic) {
+  EXPECT_EQ(NetworkFileSystemName(NFS_SUPER_MAGIC), "nfs");
+  EXPECT_EQ(NetworkFileSystemName(CIFS_SUPER_MAGIC), "cifs");
+  EXPECT_EQ(NetworkFileSystemName(static_cast<std::int32_t>(CIFS_SUPER_MAGIC)), "cifs");
+  EXPECT_EQ(NetworkFileSystemName(SMB2_SUPER_MAGIC), "smb2");
+  EXPECT_EQ(NetworkFileSystemName(V9FS_MAGIC), "9p");
+  EXPECT_EQ(NetworkFileSystemName(CEPH_SUPER_MAGIC), "ceph");
+  EXPECT_EQ(NetworkFileSystemName(AFS_SUPER_MAGIC), "afs");
+  for (const std::int64_t local :
+       {std::int64_t{EXT4_SUPER_MAGIC}, std::int64_t{TMPFS_MAGIC}, std::int64_t{BTRFS_SUPER_MAGIC},
+        std::int64_t{XFS_SUPER_MAGIC}, std::int64_t{OVERLAYFS_SUPER_MAGIC}}) {
+    EXPECT_EQ(NetworkFileSystemName(local), "");
+  }
+}
+
+TEST(HostTest, LocalPlacesAreFineAlsoWhenTheyDoNotExistYet) {
+  const testing::TempDir directory;
+  EXPECT_TRUE(RefuseNetworkFileSystem(directory.path() / "a.db").ok());
+  EXPECT_TRUE(RefuseNetworkFileSystem(directory.path() / "x" / "y" / "a.db").ok());
+  EXPECT_TRUE(RefuseNetworkFileSystem("a.db").ok());
+}
+
+TEST(HostTest, OneLockPerDatabaseAndTheHolderIsNamed) {
+  const testing::TempDir directory;
+  const auto path = directory.path() / "new" / "a.db";
+  {
+    const auto first = DatabaseLock::Acquire(path);
+    ASSERT_TRUE(first.ok());
+    struct stat info{};
+    ASSERT_EQ(::stat(path.parent_path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700U);
+    ASSERT_EQ(::stat((path.string() + ".lock").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0600U);
+    const auto second = DatabaseLock::Acquire(path);
+    ASSERT_FALSE(second.ok());
+    EXPECT_THAT(second.error().message(),
+                AllOf(HasSubstr(path.string()), HasSubstr("--db"),
+                      HasSubstr("(pid " + std::to_string(::getpid()) + ")")));
+    EXPECT_TRUE(DatabaseLock::Acquire(directory.path() / "new" / "b.db").ok());
+  }
+  EXPECT_TRUE(DatabaseLock::Acquire(path).ok());
+}
+
+TEST(HostTest, ALockFileThatIsASymlinkIsRefused) {
+  const testing::TempDir directory;
+  std::ofstream(directory.path() / "victim") << "precious";
+  std::filesystem::create_symlink("victim", directory.path() / "a.db.lock");
+  EXPECT_FALSE(DatabaseLock::Acquire(directory.path() / "a.db").ok());
+  EXPECT_EQ(std::filesystem::file_size(directory.path() / "victim"), 8U);
+}
+
+}  // namespace
+}  // namespace interlock::app

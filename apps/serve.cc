@@ -1,0 +1,189 @@
+#include "serve.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/version.h"
+#include "db/migrate.h"
+#include "db/sqlite/database.h"
+#include "host.h"
+#include "http/app.h"
+#include "http/router.h"
+#include "http/routes.h"
+#include "http/server.h"
+#include "service/health.h"
+#include "service/storage.h"
+#include "store/schema.h"
+
+namespace interlock::app {
+namespace {
+
+// Blocks until SIGTERM or SIGINT comes. They are blocked in every thread, so one that arrives while
+// the server starts waits here.
+int WaitForSignal(const sigset_t& signals) {
+  int number = 0;
+  while (::sigwait(&signals, &number) != 0) {
+  }
+  return number;
+}
+
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// What a killed process returns to its shell. The database is left as after kill -9, which the next
+// start repairs.
+void ExitAtOnce(int number) { ::_exit(128 + number); }
+
+void ExitOnNextSignal(const sigset_t& signals) {
+  struct sigaction action{};
+  action.sa_handler = ExitAtOnce;
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& log) {
+  IL_TRY(const auto connection,
+         sqlite::Connection::Open({.path = options.database,
+                                   .access = sqlite::Access::kReadWriteOrCreate,
+                                   .durability = options.durability}));
+  db::Migrator migrator(store::ServerSchema(), {.database = options.database}, clock);
+  IL_TRY(const db::MigrationOutcome outcome, migrator.Run(*connection));
+  if (outcome.from != outcome.to) {
+    log.Info("migrated the database",
+             {{"from", outcome.from}, {"to", outcome.to}, {"backup", outcome.backup.string()}});
+  }
+  return {};
+}
+
+// Everything that runs, in the order of dependence; members die in the opposite order.
+class Running {
+ public:
+  Running(const ServeOptions& options, Clock& clock, Logger& log, DatabaseLock lock,
+          std::unique_ptr<sqlite::Database> database)
+      : log_(log),
+        lock_(std::move(lock)),
+        database_(std::move(database)),
+        storage_(*database_, clock, StorageOptions(log)),
+        health_(&storage_, clock, options.limits.ping_timeout),
+        app_{.version = BuildInfo().version, .log = log, .health = health_},
+        router_(http::Routes()),
+        server_(router_, app_, clock,
+                {.limits = options.limits, .io_threads = options.io_threads}) {}
+
+  void Start(std::vector<http::ListeningSocket> sockets) {
+    std::string lines;
+    for (http::ListeningSocket& socket : sockets) {
+      lines += fmt::format("listening on {}\n", socket.url);
+      log_.Info("listening", {{"url", socket.url}});
+      server_.Listen(std::move(socket));
+    }
+    server_.Start();
+    // Somebody may wait for these lines; nobody reading them is no reason to stop.
+    std::fputs(lines.c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  // The one way to stop, and its order.
+  Result<void> Stop() {
+    server_.StopAccepting();
+    if (server_.Drain() == http::Server::Drained::kSomeAborted) {
+      log_.Warn("closed connections whose requests did not end in time");
+    }
+    storage_.Stop();
+    Result<void> closed = database_->Close();  // readers, then the writer, which truncates the log
+    server_.Join();
+    return closed;
+  }
+
+ private:
+  static service::Storage::Options StorageOptions(Logger& log) {
+    service::Storage::Options options;
+    options.on_breaker_change = [&log](resilience::Breaker::State from,
+                                       resilience::Breaker::State to) {
+      log.Warn("the circuit breaker changed", {{"from", ToString(from)}, {"to", ToString(to)}});
+    };
+    return options;
+  }
+
+  Logger& log_;
+  const DatabaseLock lock_;
+  const std::unique_ptr<sqlite::Database> database_;
+  service::Storage storage_;
+  service::Health health_;
+  http::App app_;
+  const http::Router router_;
+  http::Server server_;
+};
+
+Result<std::unique_ptr<Running>> Open(const ServeOptions& options, Clock& clock, Logger& log) {
+  if (options.network_fs == ServeOptions::NetworkFs::kRefuse) {
+    IL_TRY_VOID(RefuseNetworkFileSystem(options.database));
+  }
+  IL_TRY(DatabaseLock lock, DatabaseLock::Acquire(options.database));
+  IL_TRY_VOID(MigrateDatabase(options, clock, log));
+  sqlite::DatabaseOptions database_options;
+  database_options.path = options.database;
+  database_options.durability = options.durability;
+  IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
+  std::vector<http::ListeningSocket> sockets;
+  if (!options.socket.empty()) {
+    IL_TRY(http::ListeningSocket socket, http::ListenUnix(options.socket));
+    sockets.push_back(std::move(socket));
+  }
+  IL_TRY(http::ListeningSocket tcp, http::ListenTcp(options.host, options.port));
+  sockets.push_back(std::move(tcp));
+  auto running =
+      std::make_unique<Running>(options, clock, log, std::move(lock), std::move(database));
+  running->Start(std::move(sockets));
+  return running;
+}
+
+}  // namespace
+
+int Serve(const ServeOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end
+  const sigset_t signals = BlockStopSignals();
+  const std::uint64_t files_max = RaiseOpenFileLimit();
+
+  SystemClock clock;
+  FdLogSink sink(STDERR_FILENO);
+  Logger log(clock, sink, {.level_min = options.log_level, .format = options.log_format});
+  log.Info("starting", {{"version", BuildInfo().version},
+                        {"commit", BuildInfo().commit},
+                        {"database", options.database.string()},
+                        {"open_files_max", files_max}});
+
+  auto running = Open(options, clock, log);
+  if (!running.ok()) {
+    std::fputs(fmt::format("intermute: {}\n", running.error().message()).c_str(), stderr);
+    return 1;
+  }
+  const int number = WaitForSignal(signals);
+  ExitOnNextSignal(signals);
+  log.Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  if (const auto stopped = (*running)->Stop(); !stopped.ok()) {
+    std::fputs(
+        fmt::format("intermute: closing the database failed: {}\n", stopped.error().message())
+            .c_str(),
+        stderr);
+    return 1;
+  }
+  log.Info("stopped");
+  return 0;
+}
+
+}  // namespace interlock::app

@@ -1,0 +1,134 @@
+#include "serve_options.h"
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "base/time_text.h"
+#include "base/version.h"
+
+namespace interlock::app {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  intermute serve                                  on 127.0.0.1:7338, ./intermute.db\n"
+    "  intermute serve --port 0 --db /var/lib/i/i.db    on a free port, which it prints\n"
+    "  intermute serve --socket /run/intermute.sock     also on a Unix socket\n"
+    "  curl http://127.0.0.1:7338/health                is it fit to serve?\n";
+
+// A duration flag such as "250ms" or "1h30m", kept in milliseconds.
+void AddDuration(CLI::App& command, const std::string& name, std::chrono::milliseconds& value,
+                 const std::string& help) {
+  auto* const option = command.add_option_function<std::string>(
+      name,
+      [&value, name](const std::string& text) {
+        const auto parsed = ParseDuration(text);
+        if (!parsed.ok()) throw CLI::ValidationError(name, parsed.error().message());
+        const auto rounded = std::chrono::duration_cast<std::chrono::milliseconds>(*parsed);
+        if (rounded < std::chrono::milliseconds(1) || rounded > std::chrono::hours(24)) {
+          throw CLI::ValidationError(name, "'" + text + "' is not between 1ms and 24h");
+        }
+        value = rounded;
+      },
+      help);
+  option->default_str(FormatDuration(value))->type_name("DURATION");
+}
+
+// A flag that takes one of a few words; `words` begins with the default.
+template <typename T>
+void AddChoice(CLI::App& command, const std::string& name, T& value,
+               std::vector<std::pair<std::string, T>> words, const std::string& help) {
+  std::string all;
+  for (const auto& [word, meaning] : words) all += (all.empty() ? "" : "|") + word;
+  const std::string first = words.front().first;
+  auto* const option = command.add_option_function<std::string>(
+      name,
+      [&value, name, all, words = std::move(words)](const std::string& text) {
+        for (const auto& [word, meaning] : words) {
+          if (word != text) continue;
+          value = meaning;
+          return;
+        }
+        throw CLI::ValidationError(name, "'" + text + "' is none of " + all);
+      },
+      help);
+  option->default_str(first)->type_name(all);
+}
+
+void AddServeFlags(CLI::App& serve, ServeOptions& options) {
+  serve.add_option("--host", options.host, "Address or name to listen on")
+      ->capture_default_str()
+      ->type_name("ADDRESS");
+  serve.add_option("--port", options.port, "TCP port; 0 takes a free one and prints it")
+      ->capture_default_str()
+      ->type_name("PORT");
+  serve.add_option("--db", options.database, "SQLite file; made when missing")
+      ->capture_default_str()
+      ->type_name("PATH");
+  serve.add_option("--socket", options.socket, "Also listen on this Unix socket (mode 0660)")
+      ->type_name("PATH");
+  using sqlite::Durability;
+  AddChoice<Durability>(
+      serve, "--durability", options.durability,
+      {{"full", Durability::kFull}, {"fast", Durability::kFast}},
+      "full: an answered write survives a power cut; fast: it survives the process");
+  AddChoice<LogFormat>(serve, "--log-format", options.log_format,
+                       {{"text", LogFormat::kText}, {"json", LogFormat::kJson}},
+                       "How log lines on stderr look");
+  AddChoice<LogLevel>(serve, "--log-level", options.log_level,
+                      {{"info", LogLevel::kInfo},
+                       {"debug", LogLevel::kDebug},
+                       {"warn", LogLevel::kWarn},
+                       {"error", LogLevel::kError}},
+                      "The least severe line that is logged");
+  serve.add_flag_callback(
+      "--allow-network-fs", [&options] { options.network_fs = ServeOptions::NetworkFs::kAllow; },
+      "Take a database on a network file system, whose locks may be broken");
+  serve.add_option("--io-threads", options.io_threads, "Threads that serve connections")
+      ->check(CLI::Range(1, 64).description(""))
+      ->capture_default_str()
+      ->type_name("N");
+  serve
+      .add_option("--max-connections", options.limits.connections_max,
+                  "Connections served at once; more are refused with 503")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->capture_default_str()
+      ->type_name("N");
+  AddDuration(serve, "--idle-timeout", options.limits.idle_timeout,
+              "How long a connection may rest between requests");
+  AddDuration(serve, "--header-timeout", options.limits.header_timeout,
+              "How long a request's header may take");
+  AddDuration(serve, "--body-timeout", options.limits.body_timeout,
+              "How long a request's body may take");
+  AddDuration(serve, "--drain-timeout", options.limits.drain_timeout,
+              "How long a stopping server waits for requests under way");
+}
+
+}  // namespace
+
+std::variant<ServeOptions, Done> ParseCommandLine(int argc, const char* const* argv) {
+  ServeOptions options;
+  CLI::App intermute("Coordinates coding agents that work in one repository.", "intermute");
+  intermute.set_version_flag("--version", "intermute " + std::string(BuildInfo().version));
+  intermute.footer(kExamples);
+  CLI::App& serve = *intermute.add_subcommand("serve", "Run the server until SIGTERM or SIGINT");
+  serve.footer(kExamples);
+  // Of a repeated flag the last one counts, so that scripts can add to a given command line.
+  serve.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  AddServeFlags(serve, options);
+  try {
+    intermute.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    if (intermute.exit(error, out, err) == 0) return Done{0, out.str()};
+    const std::string usage = serve.parsed() ? serve.help("intermute") : intermute.help();
+    return Done{1, std::string("intermute: ") + error.what() + "\n\n" + usage};
+  }
+  if (!serve.parsed()) return Done{0, intermute.help()};
+  return options;
+}
+
+}  // namespace interlock::app

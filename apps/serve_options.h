@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+
+#include "base/log.h"
+#include "db/sqlite/connection.h"
+#include "service/limits.h"
+
+namespace interlock::app {
+
+// What `intermute serve` was asked to do.
+struct ServeOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 7338;  // 0 = any free one
+  std::filesystem::path database = "intermute.db";
+  std::filesystem::path socket;  // empty = none
+  sqlite::Durability durability = sqlite::Durability::kFull;
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+  enum class NetworkFs : std::uint8_t { kRefuse, kAllow } network_fs = NetworkFs::kRefuse;
+  int io_threads = 2;
+  Limits limits;
+};
+
+// The command line said it all: print `text` and end.
+struct Done {
+  int exit_code;
+  std::string text;  // to stdout when the code is 0, else to stderr
+};
+
+// Reads the command line of `intermute`. Help and version are Done with 0; mistakes are Done with 1
+// and say what is wrong and how to write it.
+std::variant<ServeOptions, Done> ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace interlock::app

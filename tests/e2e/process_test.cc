@@ -1,0 +1,345 @@
+// The program as an operator meets it: starting, refusing to start, signals, what it leaves behind.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "e2e_test.h"
+
+namespace interlock::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ProcessTest : public E2eTest {
+ protected:
+  static std::string Pid(ServerProcess& server) {
+    return "intermute (pid " + std::to_string(server.process().pid()) + ")";
+  }
+  bool LeftOver(const std::string& suffix) const {
+    return std::filesystem::exists(File("test.db" + suffix));
+  }
+  // A figure of /proc/<pid>/status in KiB.
+  static long StatusKib(pid_t pid, const std::string& key) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    std::string line;
+    while (std::getline(file, line)) {
+      if (line.starts_with(key + ":")) return std::stol(line.substr(key.size() + 1));
+    }
+    return -1;
+  }
+};
+
+TEST_F(ProcessTest, HelpAndVersionArePrintedOnStdout) {
+  const auto bare = Run({});
+  EXPECT_EQ(bare.exit_code, 0);
+  EXPECT_THAT(bare.out, AllOf(HasSubstr("serve"), HasSubstr("Examples:")));
+  EXPECT_EQ(Run({"--help"}).out, bare.out);
+  const auto version = Run({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, ::testing::MatchesRegex("intermute [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  const auto serve = Run({"serve", "--help"});
+  EXPECT_EQ(serve.exit_code, 0);
+  for (const char* flag : {"--host", "--port", "--db", "--socket", "--durability", "--log-format",
+                           "--log-level", "--allow-network-fs", "--max-connections"}) {
+    EXPECT_THAT(serve.out, HasSubstr(flag));
+  }
+}
+
+TEST_F(ProcessTest, WrongCommandLinesSayWhatIsWrongAndExitWith1) {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string says;
+  } kCases[] = {
+      {{"frobnicate"}, "frobnicate"},
+      {{"serve", "--frobnicate"}, "--frobnicate"},
+      {{"serve", "--port", "70000"}, "--port"},
+      {{"serve", "--port=x"}, "--port"},
+      {{"serve", "--durability", "some"}, "'some' is none of full|fast"},
+      {{"serve", "--log-format=xml"}, "'xml' is none of text|json"},
+      {{"serve", "--idle-timeout", "5"}, "--idle-timeout"},
+      {{"serve", "--idle-timeout", "-5s"}, "--idle-timeout"},
+      {{"serve", "--max-connections=0"}, "--max-connections"},
+      {{"serve", "--db"}, "--db"},
+  };
+  for (const auto& c : kCases) {
+    const auto finished = Run(c.arguments);
+    EXPECT_EQ(finished.exit_code, 1) << c.says;
+    EXPECT_EQ(finished.out, "") << c.says;
+    EXPECT_THAT(finished.err,
+                AllOf(StartsWith("intermute: "), HasSubstr(c.says), HasSubstr("Usage:")));
+  }
+}
+
+TEST_F(ProcessTest, SignalsStopItInOrderAndLeaveOneFile) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    for (const char* durability : {"full", "fast"}) {
+      const auto server = Start({"--socket=s.sock", std::string("--durability=") + durability});
+      EXPECT_EQ(server->Connect().Get("/health")->status, 200);
+      server->process().Signal(number);
+      EXPECT_EQ(server->process().Wait(ServerProcess::kPatience), 0);
+      EXPECT_TRUE(LeftOver(""));
+      EXPECT_FALSE(LeftOver("-wal"));
+      EXPECT_FALSE(LeftOver("-shm"));
+      EXPECT_FALSE(LeftOver("-journal"));
+      EXPECT_FALSE(std::filesystem::exists(File("s.sock")));
+      EXPECT_THAT(server->process().Stderr(), HasSubstr(number == SIGTERM ? "SIGTERM" : "SIGINT"));
+    }
+  }
+}
+
+TEST_F(ProcessTest, StoppingDoesNotWaitForIdleConnections) {
+  const auto server = Start({"--drain-timeout=1h"});
+  std::vector<HttpClient> idle;
+  for (int i = 0; i < 20; ++i) {
+    idle.push_back(server->Connect());
+    EXPECT_EQ(idle.back().Get("/health")->status, 200);
+  }
+  HttpClient silent = server->Connect();
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_TRUE(idle.front().ClosedByServer());
+}
+
+TEST_F(ProcessTest, ARequestUnderWayIsFinishedBeforeItStops) {
+  const auto server = Start();
+  HttpClient client = server->Connect();
+  client.Send(
+      "POST /health HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.Read()->status, 100);  // it waits for the body now
+  server->process().Signal(SIGTERM);
+  while (server->Connect().connected()) {
+  }
+  client.Send("{}");
+  const auto answer = client.Read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 405);
+  EXPECT_TRUE(client.ClosedByServer());
+  client.FinishSending();
+  EXPECT_EQ(server->process().Wait(ServerProcess::kPatience), 0);
+}
+
+TEST_F(ProcessTest, APeerThatNeverFinishesDelaysTheStopByTheDrainTimeOnly) {
+  const auto server = Start({"--drain-timeout=100ms", "--body-timeout=1h"});
+  HttpClient client = server->Connect();
+  client.Send(
+      "POST /health HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.Read()->status, 100);
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_FALSE(LeftOver("-wal"));
+  EXPECT_TRUE(client.ClosedByServer());
+}
+
+TEST_F(ProcessTest, ASecondSignalEndsItAtOnce) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    const auto server = Start({"--drain-timeout=1h", "--body-timeout=1h"});
+    HttpClient client = server->Connect();
+    client.Send(
+        "POST /health HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+    EXPECT_EQ(client.Read()->status, 100);
+    server->process().Signal(SIGTERM);
+    while (server->Connect().connected()) {  // it has begun to stop, and would take an hour
+    }
+    EXPECT_EQ(server->process().Wait(std::chrono::milliseconds(0)), std::nullopt);
+    server->process().Signal(number);
+    EXPECT_EQ(server->process().Wait(ServerProcess::kPatience), 128 + number);
+  }
+}
+
+TEST_F(ProcessTest, KilledItStartsAgainOnTheSameFilesAndPort) {
+  std::string port = "0";
+  for (int i = 0; i < 3; ++i) {
+    const auto server = Start({"--socket=s.sock", "--port=" + port});
+    port = std::to_string(server->port());
+    EXPECT_EQ(server->Connect().Get("/health")->status, 200);
+    EXPECT_EQ(HttpClient::Unix(File("s.sock")).Get("/health")->status, 200);
+    server->process().Signal(SIGKILL);
+    EXPECT_EQ(server->process().Wait(ServerProcess::kPatience), 128 + SIGKILL);
+    EXPECT_TRUE(std::filesystem::exists(File("s.sock")));
+  }
+  EXPECT_EQ(Start({"--socket=s.sock"})->Stop(), 0);
+  EXPECT_FALSE(LeftOver("-wal"));
+}
+
+TEST_F(ProcessTest, ASecondServerIsToldWhoHoldsPortDatabaseAndSocket) {
+  const auto server = Start({"--socket=s.sock"});
+  const auto port = RunServe({"--db=other.db", "--port", std::to_string(server->port())});
+  EXPECT_EQ(port.exit_code, 1);
+  EXPECT_THAT(port.err, AllOf(HasSubstr("port " + std::to_string(server->port())),
+                              HasSubstr(Pid(*server)), HasSubstr("--port")));
+  const auto database = RunServe({"--db=test.db", "--port=0"});
+  EXPECT_EQ(database.exit_code, 1);
+  EXPECT_THAT(database.err,
+              AllOf(HasSubstr("test.db is in use by " + Pid(*server)), HasSubstr("--db")));
+  const auto socket = RunServe({"--db=other.db", "--port=0", "--socket=s.sock"});
+  EXPECT_EQ(socket.exit_code, 1);
+  EXPECT_THAT(socket.err, AllOf(HasSubstr("s.sock"), HasSubstr(Pid(*server))));
+  for (const auto& one : {port, database, socket}) EXPECT_EQ(one.out, "");
+  EXPECT_EQ(HttpClient::Unix(File("s.sock")).Get("/health")->status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, AFailedStartLeavesNoSocketAndNoLogFile) {
+  const auto server = Start();
+  const auto failed =
+      RunServe({"--db=other.db", "--socket=o.sock", "--port", std::to_string(server->port())});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(File("o.sock")));
+  EXPECT_FALSE(std::filesystem::exists(File("other.db-wal")));
+}
+
+TEST_F(ProcessTest, AFileInThePlaceOfTheSocketIsKept) {
+  std::ofstream(File("s.sock")) << "precious";
+  const auto failed = RunServe({"--db=test.db", "--port=0", "--socket=s.sock"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_THAT(failed.err, HasSubstr("not a socket"));
+  EXPECT_EQ(std::filesystem::file_size(File("s.sock")), 8U);
+}
+
+TEST_F(ProcessTest, TheSocketHasMode0660AndNewDirectoriesAre0700) {
+  const auto server = Start({"--socket=s.sock", "--db=deep/er/test.db"});
+  struct stat info{};
+  ASSERT_EQ(::stat(File("s.sock").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0660U);
+  for (const char* directory : {"deep", "deep/er"}) {
+    ASSERT_EQ(::stat(File(directory).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700U);
+  }
+  ASSERT_EQ(::stat(File("deep/er/test.db").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600U);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, ABrokenOrForeignDatabaseIsRefusedWithARemedy) {
+  std::ofstream(File("broken.db")) << std::string(5000, 'x');
+  const auto broken = RunServe({"--db=broken.db", "--port=0"});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.err, HasSubstr("broken.db"));
+  EXPECT_EQ(std::filesystem::file_size(File("broken.db")), 5000U);
+  const auto directory = RunServe({"--db=.", "--port=0"});
+  EXPECT_EQ(directory.exit_code, 1);
+  const auto nowhere = RunServe({"--db=/proc/nowhere/test.db", "--port=0"});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.err, HasSubstr("/proc/nowhere"));
+}
+
+TEST_F(ProcessTest, ConnectionsAboveTheLimitAreRefusedWithRetryAfter) {
+  const auto server = Start({"--max-connections=3"});
+  std::vector<HttpClient> served;
+  for (int i = 0; i < 3; ++i) {
+    served.push_back(server->Connect());
+    EXPECT_EQ(served.back().Get("/health")->status, 200);
+  }
+  for (int i = 0; i < 10; ++i) {
+    HttpClient refused = server->Connect();
+    refused.Request("GET", "/health");
+    const auto answer = refused.Read();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 503);
+    EXPECT_EQ(answer->Header("Retry-After"), "1");
+    EXPECT_THAT(answer->body, HasSubstr("\"error\":\"unavailable\""));
+  }
+  for (HttpClient& client : served) EXPECT_EQ(client.Get("/health")->status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, TheSoftLimitOfOpenFilesIsLifted) {
+  // Run under a low soft limit, it must still hold more connections than that.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const auto server = Start();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 200; ++i) {
+    clients.push_back(server->Connect());
+    ASSERT_EQ(clients.back().Get("/health")->status, 200) << i;
+  }
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, LogLinesAreTextOrJsonOnStderr) {
+  const auto text = Start();
+  EXPECT_EQ(text->Stop(), 0);
+  EXPECT_THAT(text->process().Stderr(), HasSubstr(" INFO listening "));
+  const auto json = Start({"--log-format", "json"});
+  EXPECT_EQ(json->Stop(), 0);
+  std::istringstream lines(json->process().Stderr());
+  std::string line;
+  int count = 0;
+  while (std::getline(lines, line)) {
+    EXPECT_THAT(line, AllOf(StartsWith("{\"time\":\""), ::testing::EndsWith("}")));
+    ++count;
+  }
+  EXPECT_GE(count, 3);
+  const auto quiet = Start({"--log-level=error"});
+  EXPECT_EQ(quiet->Stop(), 0);
+  EXPECT_EQ(quiet->process().Stderr(), "");
+}
+
+TEST_F(ProcessTest, IdleMemoryIsSmall) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr long kLimitKib = 512 * 1024;  // a sanitizer's shadow is not ours to judge
+#else
+  constexpr long kLimitKib = 30 * 1024;
+#endif
+  const auto server = Start();
+  EXPECT_EQ(server->Connect().Get("/health")->status, 200);
+  const long rss = StatusKib(server->process().pid(), "VmRSS");
+  EXPECT_GT(rss, 0);
+  EXPECT_LT(rss, kLimitKib);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, IcAnswersVersionHelpAndMistakes) {
+  const auto version = Run({"version"}, "ic");
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, AllOf(StartsWith("ic "), HasSubstr("\ntarget: linux/")));
+  EXPECT_EQ(Run({"version", "--json"}, "ic").exit_code, 0);
+  const auto bare = Run({}, "ic");
+  EXPECT_EQ(bare.exit_code, 0);
+  EXPECT_THAT(bare.out, StartsWith("usage: ic"));
+  EXPECT_EQ(Run({"--help"}, "ic").out, bare.out);
+  const auto unknown = Run({"verison"}, "ic");
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'ic version'?"));
+}
+
+TEST_F(ProcessTest, IcTreatsAReaderThatLeftAsSuccess) {
+  const auto piped = testing::RunProgram(
+      {"/bin/bash", "-c", "set -o pipefail; " + ServerProcess::Program("ic") + " help | true"},
+      Directory());
+  EXPECT_EQ(piped.exit_code, 0);
+  const auto full = testing::RunProgram(
+      {"/bin/bash", "-c", ServerProcess::Program("ic") + " help > /dev/full"}, Directory());
+  EXPECT_EQ(full.exit_code, 2);
+  EXPECT_NE(full.err, "");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(ProcessTest, IcNeedsNothingButTheCLibrary) {
+  const auto linked =
+      testing::RunProgram({"/usr/bin/ldd", ServerProcess::Program("ic")}, Directory());
+  EXPECT_EQ(linked.exit_code, 0);
+  std::istringstream lines(linked.out);
+  std::string line;
+  while (std::getline(lines, line)) {
+    EXPECT_THAT(line, AnyOf(HasSubstr("linux-vdso"), HasSubstr("libc.so"), HasSubstr("libm.so"),
+                            HasSubstr("ld-linux")));
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace interlock::e2e
