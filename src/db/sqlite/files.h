@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "base/result.h"
@@ -8,7 +9,7 @@ namespace interlock::sqlite {
 
 // What must be true of a database's place on disk before SQLite may open it.
 
-enum class IfMissing { kFail, kCreate };
+enum class IfMissing : std::uint8_t { kFail, kCreate };
 
 // Returns the path to hand to SQLite, without a symlink in it, so that SQLITE_OPEN_NOFOLLOW can
 // guard the time between this check and the open. Symlinks above the parent directory (a linked

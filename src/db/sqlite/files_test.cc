@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -138,6 +140,28 @@ TEST(FilesTest, OnlyCreatingAccessCreates) {
     EXPECT_EQ(OpenAt(dir.path() / "no" / "x.db", access).error().code(), Errc::kCantOpen);
   }
   EXPECT_TRUE(fs::is_empty(dir.path()));
+}
+
+// The superuser may write everything, so this runs in a child that is nobody.
+TEST(FilesTest, AWriteProtectedFileIsRefusedForWritingAndServedForReading) {
+  const testing::TempDb temp;
+  temp.Make("CREATE TABLE t(a)");
+  fs::permissions(temp.directory(), fs::perms{0777});
+  fs::permissions(temp.path(), fs::perms{0444});
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr uid_t kNobody = 65'534;
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(10);
+    const auto writing = OpenAt(temp.path(), Access::kReadWrite);
+    if (writing.ok()) ::_exit(11);
+    if (writing.error().code() != Errc::kReadOnly) ::_exit(12);
+    ::_exit(OpenAt(temp.path(), Access::kReadOnly).ok() ? 0 : 13);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(FilesTest, AFileInTheWayOfADirectoryIsNamed) {
