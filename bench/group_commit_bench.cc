@@ -107,12 +107,13 @@ Measured Grouped(const fs::path& path, Clock& clock) {
   const double took = Seconds([&] {
     OnThreads([&](int thread) {
       for (int i = 0; i < kWritesPerThreadGrouped; ++i) {
-        std::promise<bool> told;
+        // Shared: the writer may still be inside set_value() when we have the answer.
+        const auto told = std::make_shared<std::promise<bool>>();
         const auto ticket = writer.Submit(
             [thread](db::Transaction& tx) { return OneWrite(tx.connection(), thread); },
-            [&told](const Result<void>& result) { told.set_value(result.ok()); });
+            [told](const Result<void>& result) { told->set_value(result.ok()); });
         IL_CHECK(ticket.ok());
-        IL_CHECK(told.get_future().get());
+        IL_CHECK(told->get_future().get());
       }
     });
   });

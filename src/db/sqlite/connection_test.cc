@@ -144,8 +144,9 @@ TEST(ConnectionTest, ARowCallbackThatFailsOrThrowsLeavesTheStatementUsable) {
   });
   EXPECT_EQ(failed.error().code(), Errc::kConflict);
   EXPECT_EQ(rows, 1);
-  EXPECT_THROW((void)connection->ForEach(
-                   kSelect, [](const db::Row&) { throw std::runtime_error("callback"); }),
+  EXPECT_THROW((void)connection
+                   ->ForEach(kSelect, [](const db::Row&) { throw std::runtime_error("callback"); })
+                   .ok(),
                std::runtime_error);
   EXPECT_EQ(Int(*connection, kCount), 2);
   // Neither attempt may hold a snapshot open: the log could never be emptied again.
@@ -368,22 +369,22 @@ TEST(ConnectionDeathTest, OurOwnMistakesFailChecks) {
   const TempDb temp;
   temp.Make("CREATE TABLE t(a); INSERT INTO t VALUES ('text')");
   auto c = temp.Open();
-  const auto read = [&](auto fn) { (void)c->ForEach(kSelect, fn); };
+  const auto read = [&](auto fn) { (void)c->ForEach(kSelect, fn).ok(); };
   EXPECT_DEATH(read([](const db::Row& row) { (void)row.Int(0); }), "not an integer");
   EXPECT_DEATH(read([](const db::Row& row) { (void)row.Double(0); }), "not a number");
   EXPECT_DEATH(read([](const db::Row& row) { (void)row.Bytes(0); }), "not a blob");
   EXPECT_DEATH(read([](const db::Row& row) { (void)row.Text(1); }), "no such column");
   EXPECT_DEATH(read([](const db::Row& row) { (void)row.Text(-1); }), "no such column");
-  EXPECT_DEATH((void)c->ForEach("SELECT 1", [](const db::Row& row) { (void)row.Text(0); }),
+  EXPECT_DEATH((void)c->ForEach("SELECT 1", [](const db::Row& row) { (void)row.Text(0); }).ok(),
                "not text");
-  EXPECT_DEATH((void)c->Run(kInsert), "number of parameters");
-  EXPECT_DEATH((void)c->Run(kInsert, 1, 2), "number of parameters");
-  EXPECT_DEATH((void)c->Run("SELECT 1; SELECT 2"), "more than one statement");
-  EXPECT_DEATH((void)c->Run("  "), "no statement");
-  EXPECT_DEATH(read([&](const db::Row&) { (void)c->Run(kSelect); }), "own row callback");
-  EXPECT_DEATH((void)c->Run("BEGIN IMMEDIATE"), "BEGIN IMMEDIATE");
-  EXPECT_DEATH((void)c->Run(" commit"), "commit");
-  EXPECT_DEATH((void)c->Run("ROLLBACK TO one"), "ROLLBACK TO one");
+  EXPECT_DEATH((void)c->Run(kInsert).ok(), "number of parameters");
+  EXPECT_DEATH((void)c->Run(kInsert, 1, 2).ok(), "number of parameters");
+  EXPECT_DEATH((void)c->Run("SELECT 1; SELECT 2").ok(), "more than one statement");
+  EXPECT_DEATH((void)c->Run("  ").ok(), "no statement");
+  EXPECT_DEATH(read([&](const db::Row&) { (void)c->Run(kSelect).ok(); }), "own row callback");
+  EXPECT_DEATH((void)c->Run("BEGIN IMMEDIATE").ok(), "BEGIN IMMEDIATE");
+  EXPECT_DEATH((void)c->Run(" commit").ok(), "commit");
+  EXPECT_DEATH((void)c->Run("ROLLBACK TO one").ok(), "ROLLBACK TO one");
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ TEST_F(DatabaseTest, WritersAndASweeperTogetherNeverHearBusy) {
   std::atomic<int> left = kWriters;
   std::atomic<int> failed = 0;
   std::vector<std::thread> threads;
+  threads.reserve(9);
   for (int writer = 0; writer < kWriters; ++writer) {
     threads.emplace_back([&, writer] {
       for (int i = 0; i < kRowsPerWriter; ++i) {
@@ -185,6 +186,7 @@ TEST_F(DatabaseTest, CloseRacingRequestsAnswersEachAcceptedOneOnce) {
   std::atomic<int> accepted = 0;
   std::atomic<int> told = 0;
   std::vector<std::thread> threads;
+  threads.reserve(9);
   for (int thread = 0; thread < 8; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 200; ++i) {

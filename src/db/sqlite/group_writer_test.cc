@@ -245,14 +245,16 @@ TEST_F(GroupWriterDeathTest, CallbacksThatThrowOrCloseFailACheck) {
   MakeWriter();
   EXPECT_DEATH(
       {
-        (void)writer_->Submit(Insert(1),
-                              [](const Result<void>&) { throw std::runtime_error("x"); });
+        (void)writer_->Submit(Insert(1), [](const Result<void>&) { throw std::runtime_error("x"); })
+            .ok();
         writer_->StepOnce();
       },
       "done callback threw: x");
   EXPECT_DEATH(
       {
-        (void)writer_->Submit(Insert(1), [this](const Result<void>&) { (void)writer_->Close(); });
+        (void)writer_
+            ->Submit(Insert(1), [this](const Result<void>&) { (void)writer_->Close().ok(); })
+            .ok();
         writer_->StepOnce();
       },
       "closed from a storage callback");

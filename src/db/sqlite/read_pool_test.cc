@@ -90,6 +90,7 @@ TEST_F(ReadPoolTest, ReadsRunBesideEachOther) {
   std::shared_future<void> met = all.get_future().share();
   std::atomic<int> arrived = 0;
   std::vector<std::future<Result<void>>> reads;
+  reads.reserve(3);
   for (int i = 0; i < 3; ++i) {
     reads.push_back(Submit([&, met](db::Connection&) -> Result<void> {
       if (++arrived == 3) all.set_value();
