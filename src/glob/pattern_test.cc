@@ -1,0 +1,374 @@
+#include "glob/pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace interlock::glob {
+namespace {
+
+using std::string_literals::operator""s;
+
+Pattern Parsed(std::string_view text) {
+  Result<Pattern> pattern = Pattern::Parse(text);
+  EXPECT_TRUE(pattern.ok()) << text << ": " << pattern.error();
+  return std::move(pattern).value();
+}
+
+struct MatchCase {
+  std::string_view pattern;
+  std::string_view path;
+  bool matches;
+};
+
+void ExpectMatches(std::initializer_list<MatchCase> cases) {
+  for (const auto& [pattern, path, matches] : cases) {
+    EXPECT_EQ(Parsed(pattern).Matches(path), matches) << pattern << " against " << path;
+  }
+}
+
+void ExpectRefused(Errc code, std::initializer_list<std::string> texts) {
+  for (const std::string& text : texts) {
+    const Result<Pattern> pattern = Pattern::Parse(text);
+    ASSERT_FALSE(pattern.ok()) << text;
+    EXPECT_EQ(pattern.error().code(), code) << text << ": " << pattern.error();
+    EXPECT_FALSE(pattern.error().message().empty());
+  }
+}
+
+std::string Repeat(std::string_view piece, std::size_t times) {
+  std::string text;
+  for (std::size_t i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+TEST(PatternTest, StarsAndQuestionMarksStayInsideTheirSegment) {
+  ExpectMatches({{"*.go", "main.go", true},
+                 {"*.go", "a/main.go", false},
+                 {"*", "a", true},
+                 {"*", "a/b", false},
+                 {"*/*", "a/b", true},
+                 {"*/*", "a", false},
+                 {"a?c", "abc", true},
+                 {"a?c", "ac", false},
+                 {"a?c", "a/c", false},
+                 {"a*c", "a/c", false},
+                 {"a*b*c", "aXbYbZc", true},
+                 {"a*b*c", "acb", false},
+                 {"*a*b", "xxaxxaxxb", true},
+                 {"src", "src/main.go", false},
+                 {"*.*", ".gitignore", true},
+                 {"x*", "x", true}});
+}
+
+TEST(PatternTest, DoubleStarCrossesDirectories) {
+  ExpectMatches({{"**", "a", true},
+                 {"**", "a/b/c", true},
+                 {"**/*.go", "b.go", true},
+                 {"**/*.go", "a/b/c.go", true},
+                 {"**/*.go", "a/b/c.rs", false},
+                 {"a/**/z", "a/z", true},
+                 {"a/**/z", "a/b/c/z", true},
+                 {"a/**/z", "az", false},
+                 {"src/**", "src/a/b.go", true},
+                 {"src/**", "src/a", true},
+                 {"src/**", "src", false},
+                 {"src/**", "srcs/a", false},
+                 {"**/**", "a", true},
+                 {"**/**/x", "x", true},
+                 {"a/**/**", "a", false},
+                 {"a/**/**", "a/b", true},
+                 {"**/a/**/b/**", "x/a/b/c", true},
+                 {"**/a/**/b/**", "x/a/b", false},
+                 {"**/a/b/**/c", "a/a/b/x/c", true},
+                 {"**/*/**", "a", false},
+                 {"**/*/**", "a/b", true}});
+}
+
+TEST(PatternTest, DoubleStarInsideASegmentIsOneStar) {
+  ExpectMatches({{"a**b", "ab", true},
+                 {"a**b", "aXXb", true},
+                 {"a**b", "a/b", false},
+                 {"**.go", "x.go", true},
+                 {"**.go", "a/x.go", false},
+                 {"***", "a", true},
+                 {"***", "a/b", false},
+                 {"x/***", "x/a/b", false}});
+  EXPECT_EQ(Parsed("a**b").canonical(), "a*b");
+}
+
+TEST(PatternTest, TrailingSlashMeansEverythingBelow) {
+  ExpectMatches({{"a/", "a/b", true},
+                 {"a/", "a/b/c", true},
+                 {"a/", "a", false},
+                 {"a/**/", "a", false},
+                 {"a/**/", "a/b", true},
+                 {"*/", "a/b", true},
+                 {"**/", "a", true},
+                 {"{a,b}/", "b/x", true},
+                 {"{a/,b}", "a/x/y", true},
+                 {"{a/,b}", "b", true},
+                 {"{a/,b}", "b/x", false}});
+  EXPECT_EQ(Parsed("a/").canonical(), "a/**");
+}
+
+TEST(PatternTest, TextIsNormalisedFirst) {
+  const auto same = [](std::string_view text, std::string_view canonical) {
+    EXPECT_EQ(Parsed(text).canonical(), canonical) << text;
+  };
+  same("./a", "a");
+  same("././a", "a");
+  same(".//a", "a");
+  same("a//b", "a/b");
+  same("a/////b", "a/b");
+  same("a/./b", "a/b");
+  same("a/././/./b", "a/b");
+  same("a/.", "a");
+  same("a/./.", "a");
+  same("a/./", "a/**");
+  same("a//", "a/**");
+  same("./**/.", "**");
+  same("\\./a", "a");
+  same("{./a,./b}", "{a,b}");
+  same("{.,a}/b", "{a/b,b}");
+  same("x{/,/./}y", "x/y");
+}
+
+TEST(PatternTest, CanonicalTextForgetsSpelling) {
+  const auto equal = [](std::string_view a, std::string_view b) {
+    EXPECT_EQ(Parsed(a).canonical(), Parsed(b).canonical()) << a << " and " << b;
+  };
+  equal("{a,b}", "{b,a}");
+  equal("{a,b,a}", "{a,b}");
+  equal("{a,a}", "a");
+  equal("{src,lib}/x", "{lib/x,src/x}");
+  equal("\\a\\b", "ab");
+  equal("[abc]", "[a-c]");
+  equal("[!a]", "[^a]");
+  equal("[cba]", "[a-bc]");
+  equal("src/**", "src/");
+  equal("src/**", "src/**/*");
+  equal("**", "**/**/*");
+  equal("*?*", "*");
+  equal("a*?*?", "a??*");
+  equal("{x}", "\\{x\\}");
+  EXPECT_NE(Parsed("a*").canonical(), Parsed("a\\*").canonical());
+  EXPECT_NE(Parsed("*?x").canonical(), Parsed("*x").canonical());
+  EXPECT_NE(Parsed("[a]").canonical(), Parsed("[^a]").canonical());
+  // A name that looks like a pattern and the same name, escaped, are one reservation.
+  EXPECT_EQ(Pattern::Literal("app/[id]/page.tsx")->canonical(),
+            Parsed("app/\\[id\\]/page.tsx").canonical());
+}
+
+TEST(PatternTest, CanonicalTextMeansTheSame) {
+  for (const std::string_view text :
+       {"a", "{a,b\\,c}/[^a-z\\]]*", "**/x?/**", "\\[id\\]", "[]a-]", "[\\^a]", "[!]]", "{a", "a}",
+        "[.-0]", "é/[à-ü]", "{a,{b,c}d}/", "[^\\!]", "[\\\\]", "x,y", "[{,}]"}) {
+    const Pattern once = Parsed(text);
+    EXPECT_EQ(Parsed(once.canonical()).canonical(), once.canonical()) << text;
+  }
+}
+
+TEST(PatternTest, BracesAlternate) {
+  ExpectMatches({{"{a,b}.go", "a.go", true},
+                 {"{a,b}.go", "b.go", true},
+                 {"{a,b}.go", "c.go", false},
+                 {"{a,b}.go", "{a,b}.go", false},
+                 {"src/{a/*,b}.go", "src/a/x.go", true},
+                 {"src/{a/*,b}.go", "src/b.go", true},
+                 {"{a,{b,c}d}e", "ae", true},
+                 {"{a,{b,c}d}e", "cde", true},
+                 {"{a,{b,c}d}e", "ce", false},
+                 {"{,x}a", "a", true},
+                 {"{,x}a", "xa", true},
+                 {"a{,/b}", "a/b", true},
+                 {"a{,/b}", "a", true},
+                 {"{a,b}{c,d}", "bc", true},
+                 {"{**/,}x", "a/b/x", true},
+                 {"{**/,}x", "x", true},
+                 {"*{*,b}/x", "p/q/x", true}});
+}
+
+TEST(PatternTest, BracesThatAreNoAlternationAreLiteral) {
+  ExpectMatches({{"{a}", "{a}", true},
+                 {"{a}", "a", false},
+                 {"{}", "{}", true},
+                 {"{a,b", "{a,b", true},
+                 {"{a,b", "a", false},
+                 {"a,b}", "a,b}", true},
+                 {"{a,{b,c}", "{a,b", true},
+                 {"{a,{b,c}", "{a,c", true},
+                 {"{{a,b}}", "{a}", true},
+                 {"{{a,b}}", "a", false},
+                 {"{a,b}}", "a}", true},
+                 {"}{", "}{", true},
+                 {"a,b", "a,b", true},
+                 {"{*}", "{xyz}", true}});
+}
+
+TEST(PatternTest, EscapesAndClassesHideBraces) {
+  ExpectMatches({{"\\{a,b\\}", "{a,b}", true},
+                 {"{a\\,b,c}", "a,b", true},
+                 {"{a\\,b,c}", "c", true},
+                 {"{a\\,b}", "{a,b}", true},
+                 {"{[,],b}", ",", true},
+                 {"{[a,b]}", "{,}", true},
+                 {"[{]a,b}", "{a,b}", true},
+                 {"{a\\},b}", "a}", true},
+                 {"[{a,b}]", "{", true},
+                 {"[{a,b}]", "a", true}});
+}
+
+TEST(PatternTest, ClassesFollowTheirGrammar) {
+  ExpectMatches({{"[abc].go", "b.go", true}, {"[^a].go", "a.go", false}, {"[^a].go", "b.go", true},
+                 {"[!a].go", "a.go", false}, {"[!a].go", "b.go", true},  {"[a!]", "!", true},
+                 {"[a^]", "^", true},        {"[]a]x", "]x", true},      {"[]a]x", "ax", true},
+                 {"[^]a]", "]", false},      {"[^]a]", "b", true},       {"[a-]x", "-x", true},
+                 {"[-a]", "-", true},        {"[--0]", ".x", false},     {"[+--]", ",", true},
+                 {"[a\\-z]", "m", false},    {"[a\\-z]", "-", true},     {"[\\]]", "]", true},
+                 {"[X-\\]]", "Z", true},     {"[^a]b", "/b", false},     {"x[.-0]y", "x/y", false},
+                 {"x[.-0]y", "x0y", true},   {"[[]", "[", true},         {"[a-b-d]", "-", true},
+                 {"[a-b-d]", "c", false},    {"[à-ü]", "é", true}});
+  // The range's ends are the wrong way round: "a" lies behind "]".
+  ExpectRefused(Errc::kInvalidPattern, {"[a-\\]]"});
+}
+
+TEST(PatternTest, EscapesTakeTheNextCharacterAsItIs) {
+  ExpectMatches({{"\\*.go", "*.go", true},
+                 {"\\*.go", "main.go", false},
+                 {"\\\\", "\\", true},
+                 {"\\a", "a", true},
+                 {"a\\?", "a?", true},
+                 {"\\[a\\]", "[a]", true},
+                 {"\\**", "*x", true},
+                 {"\\**/x", "a/b/x", false},
+                 {"\\é", "é", true}});
+}
+
+TEST(PatternTest, MatchingIsByCodePointAndCaseSensitive) {
+  ExpectMatches({{"?", "é", true},
+                 {"??", "é", false},
+                 {"?", "\xF0\x9F\x98\x80", true},
+                 {"[\xF0\x9F\x98\x80]", "\xF0\x9F\x98\x80", true},
+                 {"[^a]", "\xF0\x9F\x98\x80", true},
+                 {"A.go", "a.go", false}});
+}
+
+TEST(PatternTest, WhatIsNoPathMatchesNothing) {
+  const Pattern everything = Parsed("**");
+  for (const std::string& bad : {""s, "."s, ".."s, "/a"s, "a/"s, "a//b"s, "a/./b"s, "../a"s,
+                                 "a/.."s, "\xFF"s, "a\0b"s, "\xED\xA0\x80"s}) {
+    EXPECT_FALSE(IsPath(bad)) << bad;
+    EXPECT_FALSE(everything.Matches(bad)) << bad;
+    EXPECT_FALSE(Parsed("*").Matches(bad)) << bad;
+    EXPECT_FALSE(Parsed("{*/*,?,??,*/?/*,[^a]}").Matches(bad)) << bad;
+  }
+  for (const std::string_view good : {"a", "...", ".a", "a.", "..a", "a/...", "é", " ", "*"}) {
+    EXPECT_TRUE(IsPath(good)) << good;
+    EXPECT_TRUE(everything.Matches(good)) << good;
+  }
+}
+
+TEST(PatternTest, PatternsThatOnlyDotsWouldMatchMatchNothing) {
+  for (const std::string_view text : {"[.]", "[.][.]", ".[.]", "a/[.]", "[.]/a", "**/[.][.]/b"}) {
+    EXPECT_TRUE(Parsed(text).expansions().empty()) << text;
+  }
+  EXPECT_EQ(*Parsed("{[.],a}").literal_path(), "a");
+  EXPECT_TRUE(Parsed("[.][.][.]").Matches("..."));
+}
+
+TEST(PatternTest, AbsolutePatternsAreRefused) {
+  ExpectRefused(Errc::kAbsolutePattern,
+                {"/", "/a", "//a", "/./a", "/.", "/**", "{/a,b}", "{a,/b}", "{,a}/b", "/{a,b}"});
+}
+
+TEST(PatternTest, InvalidPatternsAreRefused) {
+  ExpectRefused(
+      Errc::kInvalidPattern,
+      {"",       "..",    "../a",    "a/..",   "a/../b",   "\\.\\./a",     ".\\.", "{..,a}/b",
+       "{.,a}.", "a\0b"s, "\xFF",    "a\xC3",  "\xC0\xAF", "\xED\xA0\x80", ".",    "./",
+       "././.",  "{a,}",  "{,}",     "[",      "[]",       "[^]",          "[!]",  "[a",
+       "[^a",    "[]a",   "a[b/c]d", "a[/]b",  "[b-a]",    "[z-a]x",       "\\",   "a\\",
+       "a\\/b",  "[a\\",  "[a-\\",   "{[a,b}", "[a-",      "{a,./}"});
+  ExpectRefused(Errc::kInvalidPattern, {Repeat("a", kPatternBytesMax + 1)});
+  // A class that leaves nothing.
+  ExpectRefused(Errc::kInvalidPattern, {"[^\x01-\xF4\x8F\xBF\xBF]"});
+}
+
+TEST(PatternTest, RefusalsPointAtThePlace) {
+  const Result<Pattern> pattern = Pattern::Parse("src/[a-z");
+  ASSERT_FALSE(pattern.ok());
+  EXPECT_EQ(pattern.error().slug(), "invalid_pattern");
+  EXPECT_EQ(pattern.error().http_status(), 400);
+  ASSERT_EQ(pattern.error().details().size(), 1U);
+  EXPECT_EQ(pattern.error().details()[0].first, "offset");
+  EXPECT_EQ(std::get<std::int64_t>(pattern.error().details()[0].second), 4);
+}
+
+TEST(PatternTest, LiteralCharactersAreNeverCounted) {
+  EXPECT_TRUE(Pattern::Parse("docs/plans/2026-04-19-intermute-live-tmux-transport.md").ok());
+  EXPECT_TRUE(Pattern::Parse(Repeat("a", kPatternBytesMax)).ok());
+  EXPECT_TRUE(Pattern::Parse(Repeat("a/", 2047) + "b").ok());
+}
+
+TEST(PatternTest, WildcardsAreCountedInEachExpansion) {
+  for (const std::string piece : {"?", "*a", "[ab]", "**/", "***x", "a**b", "[^a]"}) {
+    EXPECT_TRUE(Pattern::Parse(Repeat(piece, kWildcardsMax) + "e").ok()) << piece;
+    ExpectRefused(Errc::kPatternTooComplex, {Repeat(piece, kWildcardsMax + 1) + "e"});
+  }
+  const std::string half = Repeat("?", kWildcardsMax / 2);
+  EXPECT_TRUE(Pattern::Parse("{" + half + "," + half + "}" + half).ok());
+  ExpectRefused(Errc::kPatternTooComplex, {"{a," + half + "?}" + half});
+  // A trailing slash is a wildcard as it stands for one.
+  EXPECT_TRUE(Pattern::Parse(Repeat("?", kWildcardsMax - 1) + "/").ok());
+  ExpectRefused(Errc::kPatternTooComplex, {Repeat("?", kWildcardsMax) + "/"});
+}
+
+TEST(PatternTest, ExpansionsAreCountedBeforeTheyAreMade) {
+  EXPECT_TRUE(Pattern::Parse(Repeat("{a,b}", 6)).ok());
+  ExpectRefused(Errc::kPatternTooComplex, {Repeat("{a,b}", 7), "{" + Repeat("a,", 64) + "b}"});
+  EXPECT_TRUE(Pattern::Parse("{" + Repeat("a,", 63) + "b}").ok());
+  // 2^800, and nests as deep as the text allows: an expander that counts afterwards dies here.
+  ExpectRefused(Errc::kPatternTooComplex, {Repeat("{a,b}", 800)});
+  ExpectRefused(Errc::kPatternTooComplex, {Repeat("{a,", 1000) + Repeat("}", 1000)});
+  ExpectRefused(Errc::kPatternTooComplex, {Repeat("{{a,b}", 500) + Repeat(",c}", 300)});
+  EXPECT_TRUE(Pattern::Parse(Repeat("{", 2000) + "a" + Repeat("}", 2000)).ok());
+  EXPECT_TRUE(Pattern::Parse(Repeat("{a,", 1000)).ok());
+}
+
+TEST(PatternTest, ExpandedTextIsLimited) {
+  const std::string shared(1000, 'x');
+  EXPECT_TRUE(Pattern::Parse("{a,b,c,d,e,f,g,h}" + shared).ok());
+  ExpectRefused(Errc::kPatternTooComplex, {"{a,b,c,d,e,f,g,h,i}" + shared});
+}
+
+TEST(PatternTest, LiteralTakesTheTextAsAPath) {
+  const Result<Pattern> page = Pattern::Literal("app/[id]/page.tsx");
+  ASSERT_TRUE(page.ok());
+  EXPECT_TRUE(page->Matches("app/[id]/page.tsx"));
+  EXPECT_FALSE(page->Matches("app/i/page.tsx"));
+  EXPECT_EQ(*page->literal_path(), "app/[id]/page.tsx");
+  EXPECT_EQ(page->text(), "app/[id]/page.tsx");
+  EXPECT_EQ(*Pattern::Literal("./a//{b,c}/\\*/.")->literal_path(), "a/{b,c}/\\*");
+  EXPECT_TRUE(Pattern::Literal(Repeat("*", 100))->Matches(Repeat("*", 100)));
+}
+
+TEST(PatternTest, LiteralRefusesWhatIsNoPath) {
+  const auto refused = [](std::string_view text, Errc code) {
+    const Result<Pattern> pattern = Pattern::Literal(text);
+    ASSERT_FALSE(pattern.ok()) << text;
+    EXPECT_EQ(pattern.error().code(), code) << text;
+  };
+  for (const std::string& text : {""s, "a/"s, "a/../b"s, ".."s, "."s, "a\0"s, "\xFF"s}) {
+    refused(text, Errc::kInvalidPattern);
+  }
+  refused("/a", Errc::kAbsolutePattern);
+  refused("/", Errc::kAbsolutePattern);
+  refused(Repeat("a", kPatternBytesMax + 1), Errc::kInvalidPattern);
+}
+
+}  // namespace
+}  // namespace interlock::glob
