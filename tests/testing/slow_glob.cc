@@ -1,0 +1,244 @@
+#include "testing/slow_glob.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace interlock::testing {
+namespace {
+
+constexpr std::size_t kBad = std::u32string::npos;
+
+std::optional<std::u32string> Decode(std::string_view text) {
+  std::u32string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) -> unsigned {
+      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+    };
+    const unsigned lead = byte(i);
+    const std::size_t more = lead < 0x80 ? 0 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+    if ((lead >= 0x80 && lead < 0xC0) || lead >= 0xF8) return std::nullopt;
+    char32_t c = more == 0 ? lead : lead & (0x3FU >> more);
+    for (std::size_t k = 1; k <= more; ++k) {
+      if ((byte(i + k) >> 6U) != 2) return std::nullopt;
+      c = c * 64 + (byte(i + k) & 63U);
+    }
+    const bool overlong =
+        (more == 1 && c < 0x80) || (more == 2 && c < 0x800) || (more == 3 && c < 0x10000);
+    if (overlong || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000) || c == 0) return std::nullopt;
+    out.push_back(c);
+    i += more + 1;
+  }
+  return out;
+}
+
+struct Class {
+  bool negated = false;
+  std::vector<std::pair<char32_t, char32_t>> ranges;
+  std::size_t end = kBad;  // after the closing bracket
+
+  bool Has(char32_t c) const {
+    const bool in = std::any_of(ranges.begin(), ranges.end(),
+                                [c](const auto& r) { return r.first <= c && c <= r.second; });
+    return c != U'/' && in != negated;
+  }
+  bool HasNone() const {
+    for (char32_t c = 1; c <= 0x10FFFF; ++c) {
+      if (Has(c) && (c < 0xD800 || c > 0xDFFF)) return false;
+    }
+    return true;
+  }
+};
+
+// The class whose bracket stands at `at`; end is kBad when it is malformed.
+Class ReadClass(const std::u32string& text, std::size_t at) {
+  Class result;
+  std::size_t i = at + 1;
+  if (i < text.size() && (text[i] == U'!' || text[i] == U'^')) {
+    result.negated = true;
+    ++i;
+  }
+  const auto member = [&]() -> char32_t {  // 0 = malformed
+    if (i < text.size() && text[i] == U'\\') ++i;
+    if (i >= text.size() || text[i] == U'/') return 0;
+    return text[i++];
+  };
+  while (i < text.size() && (text[i] != U']' || result.ranges.empty())) {
+    const char32_t lo = member();
+    if (lo == 0) return result;
+    char32_t hi = lo;
+    if (i + 1 < text.size() && text[i] == U'-' && text[i + 1] != U']') {
+      ++i;
+      hi = member();
+      if (hi == 0) return result;
+    }
+    if (hi < lo) return result;
+    result.ranges.emplace_back(lo, hi);
+  }
+  if (i < text.size() && !result.HasNone()) result.end = i + 1;
+  return result;
+}
+
+// Where the element at `at` ends: an escape, a class, or one character.
+std::size_t ElementEnd(const std::u32string& text, std::size_t at) {
+  if (text[at] == U'[') return ReadClass(text, at).end;
+  if (text[at] != U'\\') return at + 1;
+  return at + 1 < text.size() && text[at + 1] != U'/' ? at + 2 : kBad;
+}
+
+// The braces that open at `at`: its branches' borders, from `{` to `}`. Empty when it is literal.
+std::vector<std::size_t> Group(const std::u32string& text, std::size_t at) {
+  std::vector<std::size_t> borders;
+  int depth = 0;
+  for (std::size_t i = at; i < text.size(); i = ElementEnd(text, i)) {
+    if (text[i] == U'{') ++depth;
+    if (text[i] == U'}') --depth;
+    if (depth == 0 || (depth == 1 && (text[i] == U',' || i == at))) borders.push_back(i);
+    if (depth == 0) return borders.size() > 2 ? borders : std::vector<std::size_t>();
+  }
+  return {};
+}
+
+// What a segment without wildcards says; nothing when it has one.
+std::optional<std::u32string> PlainText(const std::u32string& segment) {
+  std::u32string plain;
+  for (std::size_t i = 0; i < segment.size(); ++i) {
+    if (segment[i] == U'*' || segment[i] == U'?' || segment[i] == U'[') return std::nullopt;
+    if (segment[i] == U'\\') ++i;
+    plain.push_back(segment[i]);
+  }
+  return plain;
+}
+
+std::size_t Wildcards(const std::u32string& segment) {
+  std::size_t count = 0;
+  char32_t before = 0;
+  for (std::size_t i = 0; i < segment.size(); i = ElementEnd(segment, i)) {
+    if (segment[i] == U'?' || segment[i] == U'[') ++count;
+    if (segment[i] == U'*' && before != U'*') ++count;
+    before = segment[i];
+  }
+  return count;
+}
+
+bool SegmentMatches(const std::u32string& pattern, const std::u32string& text) {
+  std::vector<bool> at(text.size() + 1, false);
+  at[0] = true;
+  for (std::size_t i = 0; i < pattern.size(); i = ElementEnd(pattern, i)) {
+    std::vector<bool> next(text.size() + 1, false);
+    for (std::size_t p = 0; p <= text.size(); ++p) {
+      if (!at[p]) continue;
+      if (pattern[i] == U'*') {
+        for (std::size_t q = p; q <= text.size(); ++q) next[q] = true;
+        break;
+      }
+      if (p == text.size()) continue;
+      const char32_t c = text[p];
+      if (pattern[i] == U'[' ? ReadClass(pattern, i).Has(c)
+                             : pattern[i] == U'?' || c == pattern[pattern[i] == U'\\' ? i + 1 : i])
+        next[p + 1] = true;
+    }
+    at = next;
+  }
+  return at[text.size()];
+}
+
+std::vector<std::u32string> Split(const std::u32string& text) {
+  std::vector<std::u32string> parts(1);
+  for (const char32_t c : text) {
+    if (c == U'/') {
+      parts.emplace_back();
+    } else {
+      parts.back().push_back(c);
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool SlowGlob::ExpandFrom(const std::u32string& text, std::size_t from,
+                          std::vector<std::u32string>& out) {
+  for (std::size_t i = from; i < text.size(); i = ElementEnd(text, i)) {
+    if (text[i] != U'{') continue;
+    const std::vector<std::size_t> borders = Group(text, i);
+    for (std::size_t b = 0; b + 1 < borders.size(); ++b) {
+      const std::u32string branch = text.substr(borders[b] + 1, borders[b + 1] - borders[b] - 1);
+      const std::u32string rest = text.substr(borders.back() + 1);
+      if (!ExpandFrom(text.substr(0, i) + branch + rest, i, out)) return false;
+    }
+    if (!borders.empty()) return true;
+  }
+  out.push_back(text);
+  return out.size() <= 64;
+}
+
+bool SlowGlob::Add(const std::u32string& expansion) {
+  const Segments all = Split(expansion);
+  if (all.size() > 1 && all.front().empty()) return false;
+  Segments kept;
+  std::size_t wildcards = 0;
+  for (const std::u32string& segment : all) {
+    const auto plain = PlainText(segment);
+    if (plain == U".." || segment.empty() || plain == U".") {
+      if (plain == U"..") return false;
+      continue;
+    }
+    wildcards += Wildcards(segment);
+    kept.push_back(segment);
+  }
+  if (kept.empty()) return false;
+  if (all.back().empty()) {
+    kept.emplace_back(U"**");
+    ++wildcards;
+  }
+  expansions_.push_back(kept);
+  return wildcards <= 32;
+}
+
+std::optional<SlowGlob> SlowGlob::Parse(std::string_view text) {
+  const auto decoded = Decode(text);
+  if (!decoded || text.empty() || text.size() > 4096) return std::nullopt;
+  for (std::size_t i = 0; i < decoded->size();) {
+    i = ElementEnd(*decoded, i);
+    if (i == kBad) return std::nullopt;
+  }
+  std::vector<std::u32string> expansions;
+  if (!ExpandFrom(*decoded, 0, expansions)) return std::nullopt;
+  std::size_t bytes = 0;
+  SlowGlob glob;
+  for (const std::u32string& expansion : expansions) {
+    for (const char32_t c : expansion) bytes += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    if (!glob.Add(expansion)) return std::nullopt;
+  }
+  if (bytes > 8192) return std::nullopt;
+  return glob;
+}
+
+bool SlowGlob::Matches(std::string_view path) const {
+  const auto decoded = Decode(path);
+  if (!decoded) return false;
+  const std::vector<std::u32string> parts = Split(*decoded);
+  for (const std::u32string& part : parts) {
+    if (part.empty() || part == U"." || part == U"..") return false;
+  }
+  return std::any_of(expansions_.begin(), expansions_.end(), [&](const Segments& segments) {
+    std::vector<bool> at(parts.size() + 1, false);  // how many parts may be read
+    at[0] = true;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      std::vector<bool> next(parts.size() + 1, false);
+      for (std::size_t p = 0; p <= parts.size(); ++p) {
+        if (!at[p]) continue;
+        if (segments[s] == U"**") {
+          const std::size_t least = s + 1 == segments.size() ? 1 : 0;
+          for (std::size_t q = p + least; q <= parts.size(); ++q) next[q] = true;
+          break;
+        }
+        if (p < parts.size() && SegmentMatches(segments[s], parts[p])) next[p + 1] = true;
+      }
+      at = next;
+    }
+    return static_cast<bool>(at[parts.size()]);
+  });
+}
+
+}  // namespace interlock::testing
