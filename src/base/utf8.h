@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace interlock {
@@ -20,5 +21,8 @@ inline constexpr std::string_view kUtf8Replacement = "\xEF\xBF\xBD";  // U+FFFD
 Utf8Unit FirstUtf8Unit(std::string_view text);
 
 bool IsUtf8(std::string_view text);
+
+// REQUIRES: `code_point` is a Unicode scalar value.
+void AppendUtf8(std::string& text, char32_t code_point);
 
 }  // namespace interlock

@@ -28,6 +28,9 @@ TEST(Utf8Test, EveryCodePointButTheSurrogatesIsOneCharacter) {
     if (!legal) continue;
     ASSERT_EQ(unit.code_point, c);
     ASSERT_EQ(unit.size, text.size());
+    std::string appended = "x";
+    AppendUtf8(appended, c);
+    ASSERT_EQ(appended, "x" + text);
     for (std::size_t cut = 1; cut < text.size(); ++cut) {
       const Utf8Unit start = FirstUtf8Unit(std::string_view(text).substr(0, cut));
       ASSERT_FALSE(start.valid) << static_cast<unsigned>(c);

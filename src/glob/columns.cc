@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "glob/utf8.h"
+#include "base/utf8.h"
 
 namespace interlock::glob {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "glob/pattern.h"
-#include "glob/utf8.h"
 
 namespace interlock::glob {
 namespace {
@@ -34,11 +34,13 @@ class Lexer {
  private:
   static Lexeme Make(Kind kind, std::uint32_t value = 0) { return {kind, value, 0, 0}; }
 
-  char32_t Peek() const { return DecodeUtf8(text_.substr(position_)).code_point; }
+  char32_t Peek() const {  // 0 at the end
+    return AtEnd() ? 0 : FirstUtf8Unit(text_.substr(position_)).code_point;
+  }
   bool AtEnd() const { return position_ >= text_.size(); }
   char32_t Take() {
-    const Utf8Char next = DecodeUtf8(text_.substr(position_));
-    IL_CHECK(next.size > 0);
+    const Utf8Unit next = FirstUtf8Unit(text_.substr(position_));
+    IL_CHECK(next.valid);
     position_ += next.size;
     return next.code_point;
   }
@@ -168,8 +170,8 @@ Result<void> CheckText(std::string_view text) {
         kPatternBytesMax);
   }
   for (std::size_t i = 0; i < text.size();) {
-    const Utf8Char next = DecodeUtf8(text.substr(i));
-    if (next.size == 0) return InvalidPattern("the pattern is not valid UTF-8", i);
+    const Utf8Unit next = FirstUtf8Unit(text.substr(i));
+    if (!next.valid) return InvalidPattern("the pattern is not valid UTF-8", i);
     if (next.code_point == 0) return InvalidPattern("no path holds a NUL character", i);
     i += next.size;
   }
@@ -181,8 +183,8 @@ Result<Lexed> Lex(std::string_view text) { return Lexer(text).Run(); }
 Lexed LexLiterally(std::string_view text) {
   Lexed lexed;
   for (std::size_t i = 0; i < text.size();) {
-    const Utf8Char next = DecodeUtf8(text.substr(i));
-    IL_CHECK(next.size > 0);
+    const Utf8Unit next = FirstUtf8Unit(text.substr(i));
+    IL_CHECK(next.valid);
     const Kind kind = next.code_point == U'/' ? Kind::kSlash : Kind::kLiteral;
     lexed.lexemes.push_back({kind, next.code_point, static_cast<std::uint32_t>(i),
                              static_cast<std::uint32_t>(next.size)});

@@ -1,8 +1,8 @@
 #include <optional>
 #include <string>
 
+#include "base/utf8.h"
 #include "glob/pattern.h"
-#include "glob/utf8.h"
 
 namespace interlock::glob {
 namespace {
@@ -91,7 +91,7 @@ std::u32string Decode(std::string_view path) {
   std::u32string decoded;
   decoded.reserve(path.size());
   for (std::size_t i = 0; i < path.size();) {
-    const Utf8Char next = DecodeUtf8(path.substr(i));
+    const Utf8Unit next = FirstUtf8Unit(path.substr(i));
     decoded.push_back(next.code_point);
     i += next.size;
   }

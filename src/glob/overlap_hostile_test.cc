@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "glob/overlap.h"
-#include "glob/utf8.h"
 
 namespace interlock::glob {
 namespace {

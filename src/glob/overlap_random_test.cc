@@ -8,6 +8,7 @@
 #include "glob/overlap.h"
 #include "glob/random_pattern.h"
 #include "testing/random.h"
+#include "testing/seeded_random.h"
 #include "testing/slow_glob.h"
 
 namespace interlock::glob {
@@ -15,7 +16,6 @@ namespace {
 
 using ::interlock::testing::Below;
 using ::interlock::testing::kSlowBuild;
-using ::interlock::testing::Seed;
 using ::interlock::testing::SlowGlob;
 
 constexpr std::size_t kPool = 2000;
@@ -28,7 +28,7 @@ std::vector<Pattern> MakePool(std::mt19937_64& rng) {
 }
 
 TEST(OverlapRandomTest, WitnessesMatchBothPatterns) {
-  std::mt19937_64 rng(Seed(20261115));
+  std::mt19937_64 rng(testing::TestSeed());
   const std::size_t pairs = kSlowBuild ? 50'000 : 2'000'000;
   const std::vector<Pattern> pool = MakePool(rng);
   std::size_t overlaps = 0;
@@ -47,7 +47,7 @@ TEST(OverlapRandomTest, WitnessesMatchBothPatterns) {
 }
 
 TEST(OverlapRandomTest, OverlapIsSymmetricAndReflexive) {
-  std::mt19937_64 rng(Seed(20261116));
+  std::mt19937_64 rng(testing::TestSeed());
   const std::vector<Pattern> pool = MakePool(rng);
   const std::size_t pairs = kSlowBuild ? 20'000 : 300'000;
   for (std::size_t i = 0; i < pairs; ++i) {
@@ -65,7 +65,7 @@ TEST(OverlapRandomTest, OverlapIsSymmetricAndReflexive) {
 // A witness of one pair is a path like any other: where the slow matcher says that two patterns
 // match it, Overlap() must have found them to overlap.
 TEST(OverlapRandomTest, NoCommonPathIsMissed) {
-  std::mt19937_64 rng(Seed(20261117));
+  std::mt19937_64 rng(testing::TestSeed());
   const std::vector<Pattern> pool = MakePool(rng);
   std::vector<SlowGlob> slow;
   slow.reserve(pool.size());
@@ -92,7 +92,7 @@ TEST(OverlapRandomTest, NoCommonPathIsMissed) {
 }
 
 TEST(OverlapRandomTest, EqualCanonicalTextsMatchTheSamePaths) {
-  std::mt19937_64 rng(Seed(20261118));
+  std::mt19937_64 rng(testing::TestSeed());
   const std::vector<Pattern> pool = MakePool(rng);
   for (const Pattern& pattern : pool) {
     const Result<Pattern> again = Pattern::Parse(pattern.canonical());

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "glob/braces.h"
 #include "glob/lexer.h"
-#include "glob/utf8.h"
 
 namespace interlock::glob {
 namespace {
@@ -139,8 +139,8 @@ bool IsPath(std::string_view text) {
       start = ++i;
       continue;
     }
-    const Utf8Char next = DecodeUtf8(text.substr(i));
-    if (next.size == 0 || next.code_point == 0) return false;
+    const Utf8Unit next = FirstUtf8Unit(text.substr(i));
+    if (!next.valid || next.code_point == 0) return false;
     i += next.size;
   }
   return true;

@@ -11,13 +11,13 @@
 #include "glob/overlap.h"
 #include "glob/random_pattern.h"
 #include "testing/random.h"
+#include "testing/seeded_random.h"
 
 namespace interlock::glob {
 namespace {
 
 using ::interlock::testing::Below;
 using ::interlock::testing::kSlowBuild;
-using ::interlock::testing::Seed;
 
 Pattern P(std::string_view text) { return Pattern::Parse(text).value(); }
 
@@ -77,7 +77,7 @@ TEST(PrefixTest, DeepPathsHaveFewKeys) {
 }
 
 TEST(PrefixTest, NoOverlappingPatternIsOutsideTheKeys) {
-  std::mt19937_64 rng(Seed(20261119));
+  std::mt19937_64 rng(testing::TestSeed());
   RandomPatterns random(rng);
   constexpr std::size_t kPool = 2000;
   std::vector<Pattern> pool;

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 
 namespace interlock::testing {
@@ -16,15 +13,6 @@ inline constexpr bool kSlowBuild = false;
 #else
 inline constexpr bool kSlowBuild = true;
 #endif
-
-// The seed of a randomised test: IL_SEED from the environment, or `fallback`. Prints it, so that a
-// failure can be had again.
-inline std::uint64_t Seed(std::uint64_t fallback) {
-  const char* chosen = std::getenv("IL_SEED");
-  const std::uint64_t seed = chosen != nullptr ? std::strtoull(chosen, nullptr, 0) : fallback;
-  std::printf("IL_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 // A number below `bound`. REQUIRES: bound > 0
 inline std::size_t Below(std::mt19937_64& rng, std::size_t bound) { return rng() % bound; }
