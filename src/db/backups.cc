@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <regex>
 #include <system_error>
 #include <utility>
 
@@ -33,6 +32,31 @@ std::string CompactTime(Timestamp time) {
                      clock.hours().count(), clock.minutes().count(), clock.seconds().count(),
                      clock.subseconds().count());
 }
+
+// Reads a name from left to right; once something is missing, it is never done().
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
+
+  bool done() const { return ok_ && rest_.empty(); }
+  bool Sees(std::string_view literal) const { return rest_.starts_with(literal); }
+  void Literal(std::string_view literal) {
+    ok_ = ok_ && Sees(literal);
+    if (ok_) rest_.remove_prefix(literal.size());
+  }
+  std::string_view Digits(std::size_t min, std::size_t max) {
+    const std::size_t run = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
+    ok_ = ok_ && run >= min && run <= max;
+    if (!ok_) return {};
+    const std::string_view digits = rest_.substr(0, run);
+    rest_.remove_prefix(run);
+    return digits;
+  }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
 
 // A new name survives a power cut only when its directory was synced.
 Result<void> SyncDirectory(const fs::path& directory) {
@@ -101,12 +125,24 @@ std::vector<fs::path> Backups::List() const {
 }
 
 std::optional<std::string> Backups::SortKey(std::string_view file_name) const {
-  if (!file_name.starts_with(prefix_)) return std::nullopt;
-  static const std::regex kRest(R"(\d{1,9}\.(\d{8}T\d{6}\.\d{6}Z)(-(\d{1,4}))?\.backup)");
-  const std::string rest(file_name.substr(prefix_.size()));
-  std::smatch match;
-  if (!std::regex_match(rest, match, kRest)) return std::nullopt;
-  return fmt::format("{}-{:0>4}", match[1].str(), match[3].str());
+  Scanner name(file_name);
+  name.Literal(prefix_);
+  name.Digits(1, 9);  // the version
+  name.Literal(".");
+  const std::string_view day = name.Digits(8, 8);
+  name.Literal("T");
+  const std::string_view second = name.Digits(6, 6);
+  name.Literal(".");
+  const std::string_view micros = name.Digits(6, 6);
+  name.Literal("Z");
+  std::string_view number;
+  if (name.Sees("-")) {
+    name.Literal("-");
+    number = name.Digits(1, 4);
+  }
+  name.Literal(".backup");
+  if (!name.done()) return std::nullopt;
+  return fmt::format("{}{}{}-{:0>4}", day, second, micros, number);
 }
 
 fs::path Backups::FreeName(int version, Timestamp now) const {

@@ -1,5 +1,9 @@
 #include "plan/sql_constants.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // g++ 12's own <regex>, under ASan
+#endif
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
