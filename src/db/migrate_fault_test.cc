@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "base/check.h"
@@ -11,6 +10,7 @@
 #include "db/migrate_test_schema.h"
 #include "db/sqlite/fault_vfs.h"
 #include "testing/fake_clock.h"
+#include "testing/seeded_random.h"
 #include "testing/temp_db.h"
 
 namespace interlock::db {
@@ -21,11 +21,6 @@ using sqlite::DiskOpName;
 using sqlite::Effect;
 using sqlite::FaultVfs;
 using sqlite::Survival;
-
-std::uint64_t Seed() {
-  const char* text = std::getenv("IL_SEED");
-  return text == nullptr ? 20'260'102 : std::strtoull(text, nullptr, 10);
-}
 
 // One file at version 1 on a faulty disk.
 class Scene {
@@ -91,7 +86,7 @@ TEST_P(EachMigrationFaultTest, AFaultAtAnyCallLeavesOneWholeVersionAndAnHonestAn
   for (bool fired = true; fired; ++n) {
     for (const Effect effect : {Effect::kNothing, Effect::kPart, Effect::kWhole}) {
       SCOPED_TRACE(std::string(DiskOpName(GetParam())) + " " + std::to_string(n));
-      Scene scene(Seed());
+      Scene scene(testing::TestSeed());
       scene.disk().Inject({.op = GetParam(), .nth = n, .effect = effect});
       const auto outcome = scene.Migrate(3);
       fired = scene.disk().fired() > 0;
@@ -124,7 +119,7 @@ TEST(MigrateFaultTest, APowerCutAtAnyStepLeavesOneWholeVersion) {
     bool cut = true;
     for (std::int64_t n = 1; cut; ++n) {
       SCOPED_TRACE(n);
-      Scene scene(Seed() + static_cast<std::uint64_t>(n));
+      Scene scene(testing::TestSeed() + static_cast<std::uint64_t>(n));
       scene.disk().CutPowerAtStep(n, survival);
       const auto outcome = scene.Migrate(3);
       cut = !scene.disk().powered();
@@ -143,7 +138,7 @@ TEST(MigrateFaultTest, AFullDiskLeavesTheOldVersionAndTheMigrationWorksOnceThere
   int refusals = 0;
   for (std::int64_t space = 0; refused; space += 4000) {
     SCOPED_TRACE(space);
-    Scene scene(Seed());
+    Scene scene(testing::TestSeed());
     scene.disk().LimitSpace(space);
     const auto outcome = scene.Migrate(3);
     refused = !outcome.ok();
@@ -154,7 +149,7 @@ TEST(MigrateFaultTest, AFullDiskLeavesTheOldVersionAndTheMigrationWorksOnceThere
 }
 
 TEST(MigrateFaultTest, ABackupThatWasReportedIsWholeAfterAPowerCut) {
-  Scene scene(Seed());
+  Scene scene(testing::TestSeed());
   const auto outcome = scene.Migrate(3);
   ASSERT_TRUE(outcome.ok());
   scene.disk().CutPower(Survival::kNothing);

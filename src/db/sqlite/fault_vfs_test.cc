@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "db/sqlite/fault_disk_state.h"
+#include "testing/seeded_random.h"
 
 namespace interlock::sqlite {
 namespace {
@@ -63,11 +63,6 @@ class Raw {
   int open_code_ = 0;
 };
 
-std::uint64_t Seed() {
-  const char* text = std::getenv("IL_SEED");
-  return text == nullptr ? 20'260'102 : std::strtoull(text, nullptr, 10);
-}
-
 // A WAL database with a table and `rows` acknowledged rows.
 void Fill(FaultVfs& vfs, int rows, const char* synchronous = "FULL") {
   Raw db(vfs.name());
@@ -99,7 +94,7 @@ std::string RandomStatement(std::mt19937_64& random) {
 }
 
 TEST(FaultVfsTest, WithoutFaultsTheFileEqualsTheOneOfTheSystemVfsByteForByte) {
-  const std::uint64_t seed = Seed();
+  const std::uint64_t seed = testing::TestSeed();
   SCOPED_TRACE(seed);
   std::string pattern = ::testing::TempDir() + "fault_vfs_XXXXXX";
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
@@ -131,7 +126,7 @@ TEST(FaultVfsTest, WithoutFaultsTheFileEqualsTheOneOfTheSystemVfsByteForByte) {
 }
 
 TEST(FaultVfsTest, RollbackJournalAndSpillingTemporaryFilesWorkToo) {
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   Raw db(vfs.name());
   ASSERT_EQ(db.Run("PRAGMA cache_size=5; PRAGMA temp_store=FILE;"
                    "CREATE TABLE t(k INTEGER PRIMARY KEY, v TEXT)"),
@@ -145,7 +140,7 @@ TEST(FaultVfsTest, RollbackJournalAndSpillingTemporaryFilesWorkToo) {
 }
 
 TEST(FaultVfsTest, LocksKeepTwoConnectionsApart) {
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   Fill(vfs, 1);
   Raw one(vfs.name());
   Raw two(vfs.name());
@@ -172,7 +167,7 @@ TEST(FaultVfsTest, AFileMadeOnTheMachineItselfCountsAsThereAndEmpty) {
     sqlite3_close(db);
     return code;
   };
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   std::filesystem::remove(path);
   EXPECT_EQ(open(vfs), SQLITE_CANTOPEN);
   std::ofstream(path).close();
@@ -182,7 +177,7 @@ TEST(FaultVfsTest, AFileMadeOnTheMachineItselfCountsAsThereAndEmpty) {
 }
 
 TEST(FaultVfsTest, ThreadsOnOneDiskLoseNoRow) {
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   Fill(vfs, 0);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -226,7 +221,7 @@ TEST_P(EachFaultTest, FiresAtEveryNthCallAndIsReportedOrHarmless) {
   for (bool fired = true; fired; ++n) {
     ASSERT_LT(n, 1000);
     for (const Effect effect : {Effect::kNothing, Effect::kPart, Effect::kWhole}) {
-      FaultVfs vfs(Seed());
+      FaultVfs vfs(testing::TestSeed());
       Fill(vfs, 3);
       vfs.disk().Inject({.op = c.op, .nth = n, .code = c.code, .effect = effect});
       const int code = UseFile(vfs);
@@ -269,7 +264,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(FaultVfsTest, AFullDiskRefusesAndWorksAgainOnceThereIsSpace) {
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   Fill(vfs, 1);
   Raw db(vfs.name());
   db.Wal();
@@ -284,7 +279,7 @@ TEST(FaultVfsTest, AFullDiskRefusesAndWorksAgainOnceThereIsSpace) {
 
 TEST(FaultVfsTest, APowerCutKeepsWhatWasAcknowledgedWithFullSync) {
   for (const Survival survival : {Survival::kNothing, Survival::kSome, Survival::kAll}) {
-    FaultVfs vfs(Seed());
+    FaultVfs vfs(testing::TestSeed());
     Raw db(vfs.name());
     db.Wal();
     ASSERT_EQ(db.Run("CREATE TABLE t(k)"), SQLITE_OK);
@@ -299,7 +294,7 @@ TEST(FaultVfsTest, APowerCutKeepsWhatWasAcknowledgedWithFullSync) {
 
 // The canary: if this loses nothing, the tool could not see a loss and all else proves nothing.
 TEST(FaultVfsTest, APowerCutLosesAcknowledgedWritesWithoutSync) {
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   Fill(vfs, 1);
   Raw db(vfs.name());
   db.Wal("OFF");
@@ -315,7 +310,7 @@ TEST(FaultVfsTest, APowerCutLosesAcknowledgedWritesWithoutSync) {
 // Canary of the torn cut: without syncs some seed leaves a database that is broken or half there.
 TEST(FaultVfsTest, ATornPowerCutBreaksADatabaseThatDoesNotSync) {
   int broken = 0;
-  for (std::uint64_t seed = Seed(); seed < Seed() + 20; ++seed) {
+  for (std::uint64_t seed = testing::TestSeed(); seed < testing::TestSeed() + 20; ++seed) {
     FaultVfs vfs(seed);
     Fill(vfs, 20);
     {
@@ -336,7 +331,7 @@ TEST(FaultVfsTest, ATornPowerCutBreaksADatabaseThatDoesNotSync) {
 }
 
 TEST(FaultVfsTest, EveryCallOfAHandleFromBeforeAPowerCutFails) {
-  FaultVfs vfs(Seed());
+  FaultVfs vfs(testing::TestSeed());
   Fill(vfs, 2);
   Raw old(vfs.name());
   ASSERT_EQ(old.Text("SELECT count(*) FROM t"), "2|");
@@ -353,7 +348,7 @@ TEST(FaultVfsTest, EveryCallOfAHandleFromBeforeAPowerCutFails) {
 }
 
 TEST(FaultVfsTest, ASyncThatFailedIsNotMadeGoodByTheNextOne) {
-  FaultDisk disk(Seed());
+  FaultDisk disk(testing::TestSeed());
   const std::string text = "0123456789";
   const auto bytes = std::as_bytes(std::span(text));
   const FaultDisk::OpenMode mode = {.writable = true, .create = true, .syncs_directory = true};
@@ -383,7 +378,7 @@ TEST(FaultVfsTest, ASyncThatFailedIsNotMadeGoodByTheNextOne) {
 }
 
 TEST(FaultVfsTest, AFileWhoseDirectoryWasNotSyncedIsGoneOrBackAfterAPowerCut) {
-  FaultDisk disk(Seed());
+  FaultDisk disk(testing::TestSeed());
   const auto write = [&](const std::string& name, bool log) {
     const auto file =
         disk.Open(name, {.writable = true, .create = true, .syncs_directory = log}).file;
@@ -414,9 +409,9 @@ TEST(FaultVfsTest, EqualSeedsReplayATornCutExactly) {
     disk.CutPower(Survival::kSome);
     return disk.Content("/a").value_or("none");
   };
-  EXPECT_EQ(run(Seed()), run(Seed()));
-  EXPECT_NE(run(Seed()), run(Seed() + 1));
-  const std::string torn = run(Seed());
+  EXPECT_EQ(run(testing::TestSeed()), run(testing::TestSeed()));
+  EXPECT_NE(run(testing::TestSeed()), run(testing::TestSeed() + 1));
+  const std::string torn = run(testing::TestSeed());
   EXPECT_NE(torn.find('x'), std::string::npos);
   EXPECT_NE(torn.find('\0', 100), std::string::npos);
 }
@@ -424,7 +419,7 @@ TEST(FaultVfsTest, EqualSeedsReplayATornCutExactly) {
 TEST(FaultVfsTest, APowerCutAtEveryStepOfSqliteItselfLosesNothingAcknowledged) {
   std::int64_t n = 1;
   for (bool cut = true; cut; ++n) {
-    FaultVfs vfs(Seed() + static_cast<std::uint64_t>(n));
+    FaultVfs vfs(testing::TestSeed() + static_cast<std::uint64_t>(n));
     vfs.disk().CutPowerAtStep(n, Survival::kSome);
     int acknowledged = -1;  // -1: not even the table
     {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -23,6 +22,7 @@
 #include "db/sqlite/connection.h"
 #include "db/sqlite/fault_vfs.h"
 #include "db/sqlite/group_writer.h"
+#include "testing/seeded_random.h"
 #include "testing/temp_db.h"
 
 namespace interlock::sqlite {
@@ -40,11 +40,6 @@ constexpr int kThreadedRounds = 60;
 
 constexpr int kBatches = 2;
 constexpr int kWritesPerBatch = 4;
-
-std::uint64_t Seed() {
-  const char* text = std::getenv("IL_SEED");
-  return text == nullptr ? 20'260'102 : std::strtoull(text, nullptr, 10);
-}
 
 // A write is two rows, so that half of one can be seen.
 constexpr db::Sql kInsert = "INSERT INTO t(k, pair, filler) VALUES (?1, ?2, zeroblob(3000))";
@@ -238,7 +233,7 @@ TEST_P(GroupWriterFaultTest, AFaultAtAnyCallLeavesTheTruth) {
       fired = false;
       for (const Effect effect : {Effect::kNothing, Effect::kPart, Effect::kWhole}) {
         for (const End end : kEnds) {
-          Life life(Seed() + static_cast<std::uint64_t>(n), company);
+          Life life(testing::TestSeed() + static_cast<std::uint64_t>(n), company);
           life.disk().Inject({.op = kind.op, .nth = n, .code = kind.code, .effect = effect});
           life.Run();
           const bool now = life.disk().fired() > 0;
@@ -254,7 +249,7 @@ TEST_P(GroupWriterFaultTest, AFaultAtAnyCallLeavesTheTruth) {
           ASSERT_EQ(wrong, "") << DiskOpName(kind.op) << " call " << n << ", effect "
                                << static_cast<int>(effect) << ", company "
                                << static_cast<int>(company) << ", end " << static_cast<int>(end)
-                               << ", IL_SEED=" << Seed();
+                               << ", IL_SEED=" << testing::TestSeed();
         }
       }
     }
@@ -288,14 +283,15 @@ TEST(GroupWriterPowerTest, APowerCutAtAnyStepLeavesTheTruth) {
       for (int seed = 0; seed < seeds; ++seed) {
         bool cut = true;
         for (std::int64_t n = 1; cut; n += kStride) {
-          Life life(Seed() + static_cast<std::uint64_t>(seed), company);
+          Life life(testing::TestSeed() + static_cast<std::uint64_t>(seed), company);
           life.disk().CutPowerAtStep(n, survival);
           life.Run();
           cut = !life.disk().powered();
           unknown += life.Count(Told::kUnknown);
           const std::string wrong = life.Verify();
           ASSERT_EQ(wrong, "") << "step " << n << ", survival " << static_cast<int>(survival)
-                               << ", IL_SEED=" << Seed() + static_cast<std::uint64_t>(seed);
+                               << ", IL_SEED="
+                               << testing::TestSeed() + static_cast<std::uint64_t>(seed);
         }
       }
     }
@@ -308,7 +304,7 @@ TEST(GroupWriterPowerTest, ASecondPowerCutDuringRecoveryLeavesTheTruth) {
   for (std::int64_t first = 5; first < 60; first += 7) {
     bool cut = true;
     for (std::int64_t second = 1; cut; ++second) {
-      Life life(Seed(), Company::kAlone);
+      Life life(testing::TestSeed(), Company::kAlone);
       life.disk().CutPowerAtStep(first, Survival::kSome);
       life.Run();
       life.Stop();
@@ -319,7 +315,7 @@ TEST(GroupWriterPowerTest, ASecondPowerCutDuringRecoveryLeavesTheTruth) {
         (void)(*connection)->Checkpoint();
       }
       cut = !life.disk().powered();
-      ASSERT_EQ(life.Verify(), "") << first << ' ' << second << ", IL_SEED=" << Seed();
+      ASSERT_EQ(life.Verify(), "") << first << ' ' << second << ", IL_SEED=" << testing::TestSeed();
     }
   }
 }
@@ -330,7 +326,7 @@ TEST(GroupWriterFullDiskTest, AFullDiskLeavesTheTruthAndIsLeftBehindOnceThereIsS
     bool short_of_space = true;
     for (std::int64_t space = 0; short_of_space; space += 1700) {
       SCOPED_TRACE(space);
-      Life life(Seed(), company);
+      Life life(testing::TestSeed(), company);
       ASSERT_TRUE(life.Start(Drive::kByHand));
       life.disk().LimitSpace(space);
       for (int i = 0; i < kBatches * kWritesPerBatch; ++i) {
@@ -346,14 +342,14 @@ TEST(GroupWriterFullDiskTest, AFullDiskLeavesTheTruthAndIsLeftBehindOnceThereIsS
         EXPECT_EQ(life.told(number), i == 2 ? Told::kFailure : Told::kSuccess)
             << "the same writer goes on";
       }
-      ASSERT_EQ(life.Verify(), "") << "IL_SEED=" << Seed();
+      ASSERT_EQ(life.Verify(), "") << "IL_SEED=" << testing::TestSeed();
     }
   }
   EXPECT_GE(starved, 10);
 }
 
 TEST(GroupWriterReopenTest, ReopeningMayFailAFewTimesAndThenWorks) {
-  Life life(Seed(), Company::kAlone);
+  Life life(testing::TestSeed(), Company::kAlone);
   ASSERT_TRUE(life.Start(Drive::kByHand));
   const auto write = [&life] {
     const std::size_t number = life.Write();
@@ -375,7 +371,7 @@ TEST(GroupWriterReopenTest, ReopeningMayFailAFewTimesAndThenWorks) {
 
 // Threads that submit while the disk fails at random; all of it must end, and end truly.
 TEST(GroupWriterThreadedFaultTest, RandomFaultsUnderLoadLeaveTheTruth) {
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(testing::TestSeed());
   int fired = 0;
   for (int round = 0; round < kThreadedRounds; ++round) {
     Life life(random(), Company::kAlone);
@@ -398,7 +394,7 @@ TEST(GroupWriterThreadedFaultTest, RandomFaultsUnderLoadLeaveTheTruth) {
     for (std::thread& thread : threads) thread.join();
     (void)life.writer().Close();
     fired += static_cast<int>(life.disk().fired());
-    ASSERT_EQ(life.Verify(), "") << "round " << round << ", IL_SEED=" << Seed();
+    ASSERT_EQ(life.Verify(), "") << "round " << round << ", IL_SEED=" << testing::TestSeed();
   }
   EXPECT_GT(fired, kThreadedRounds / 4);
 }

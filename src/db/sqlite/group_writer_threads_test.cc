@@ -5,8 +5,6 @@
 #include <atomic>
 #include <barrier>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <future>
 #include <map>
 #include <memory>
@@ -19,6 +17,7 @@
 
 #include "db/sqlite/group_writer.h"
 #include "db/sqlite/writer_fixture.h"
+#include "testing/seeded_random.h"
 
 namespace interlock::sqlite {
 namespace {
@@ -31,14 +30,6 @@ constexpr int kWritesPerThread = 60;
 constexpr int kModelSteps = 10'000;
 #endif
 constexpr int kThreads = 64;
-
-std::uint64_t Seed() {
-  const char* given = std::getenv("IL_SEED");
-  const std::uint64_t seed = given == nullptr ? 20'260'102 : std::strtoull(given, nullptr, 10);
-  ::testing::Test::RecordProperty("seed", std::to_string(seed));
-  std::printf("IL_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 class GroupWriterThreadsTest : public WriterTest {
  protected:
@@ -196,7 +187,7 @@ TEST_F(GroupWriterThreadsTest, CloseRacingSubmitAnswersEveryAcceptedWrite) {
 TEST_F(GroupWriterThreadsTest, AgreesWithAModelUnderRandomFailures) {
   temp_.Make("CREATE TABLE kv(k INTEGER PRIMARY KEY, v INTEGER NOT NULL)");
   MakeWriter({.batch_max = 16});
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(testing::TestSeed());
   std::map<std::int64_t, std::int64_t> model;
   enum class Ending { kOk, kFail, kThrow };
   for (int step = 0; step < kModelSteps; ++step) {
