@@ -100,7 +100,7 @@ TEST_F(ProcessTest, SignalsStopItInOrderAndLeaveOneFile) {
 }
 
 TEST_F(ProcessTest, StoppingDoesNotWaitForIdleConnections) {
-  const auto server = Start({"--drain-timeout=1h"});
+  const auto server = Start({"--drain-timeout=1h", "--header-timeout=1h", "--idle-timeout=1h"});
   std::vector<HttpClient> idle;
   for (int i = 0; i < 20; ++i) {
     idle.push_back(server->Connect());
