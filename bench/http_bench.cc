@@ -14,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -42,6 +43,11 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "http_bench: %s\n", what);
+  std::exit(1);
+}
+
 // Asks over and over on a few connections until `end`; returns the answers counted after `begin`.
 // Every answer of a run has the same length, so it is learnt once and then only counted.
 std::uint64_t Load(std::uint16_t port, const std::string& request, std::size_t answer_bytes,
@@ -54,7 +60,7 @@ std::uint64_t Load(std::uint16_t port, const std::string& request, std::size_t a
   std::vector<pollfd> waits;
   for (int i = 0; i < kConnectionsPerThread; ++i) {
     peers.push_back({testing::HttpClient::Tcp(port)});
-    if (!peers.back().client.Send(request)) return 0;
+    if (!peers.back().client.Send(request)) Fail("the server does not take a request");
     waits.push_back({peers.back().client.fd(), POLLIN, 0});
   }
   std::array<char, 16384> buffer;
@@ -64,12 +70,12 @@ std::uint64_t Load(std::uint16_t port, const std::string& request, std::size_t a
     for (std::size_t i = 0; i < peers.size(); ++i) {
       if (waits[i].revents == 0) continue;
       const ssize_t size = ::recv(waits[i].fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (size <= 0) return 0;
+      if (size <= 0) Fail("the server closed a connection");
       peers[i].received += static_cast<std::size_t>(size);
       if (peers[i].received < answer_bytes) continue;
       peers[i].received = 0;
       if (now >= begin) ++answers;
-      if (!peers[i].client.Send(request)) return 0;
+      if (!peers[i].client.Send(request)) Fail("the server closed a connection");
     }
   }
   return answers;
