@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace interlock::sqlite {
 
@@ -69,8 +70,10 @@ void GroupWriter::RunBatch(std::vector<Queue::Request> requests) {
   std::vector<Pending> batch(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) batch[i].request = std::move(requests[i]);
   const Verdict verdict = Attempt(batch);
+  // What the failed COMMIT may have kept precedes what is committed after it.
+  if (verdict == Verdict::kUnknown) std::ranges::stable_partition(batch, &Pending::settled);
   for (Pending& pending : batch) {
-    if (verdict == Verdict::kRunAlone && !pending.settled) {
+    if (verdict != Verdict::kSettled && !pending.settled) {
       // Alone, a second verdict is always final.
       IL_CHECK(Attempt(std::span(&pending, 1)) == Verdict::kSettled);
     }
@@ -93,14 +96,17 @@ GroupWriter::Verdict GroupWriter::Attempt(std::span<Pending> batch) {
 }
 
 GroupWriter::Verdict GroupWriter::RunAll(std::span<Pending> batch) {
+  bool changed = false;  // by a write of this batch, which is not yet committed
   for (Pending& pending : batch) {
     pending.result = RunOne(pending.request.fn);
-    pending.settled = !pending.result.ok();
+    const bool failed = !pending.result.ok();
+    pending.settled = failed && (!changed || IsInfrastructure(pending.result.error().code()));
+    changed = changed || !failed;
     if (connection_->in_transaction()) continue;
-    IL_CHECK(pending.settled);  // the whole batch was rolled back on its account, see (4)
-    return batch.size() == 1 ? Verdict::kSettled : Verdict::kRunAlone;
+    IL_CHECK(failed);  // the whole batch was rolled back on its account, see (4)
+    return batch.size() == 1 ? Verdict::kSettled : Verdict::kRolledBack;
   }
-  if (std::ranges::all_of(batch, &Pending::settled)) {
+  if (!changed) {
     connection_->Rollback();
     return Verdict::kSettled;
   }
@@ -129,23 +135,25 @@ GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
   const Duration start = clock_.Monotonic();
   const Result<void> committed = connection_->Commit();
   if (committed.ok()) {
-    const auto writes = std::ranges::count_if(batch, [](const Pending& p) { return !p.settled; });
+    const auto writes =
+        std::ranges::count_if(batch, [](const Pending& p) { return p.result.ok(); });
     CountCommit(static_cast<std::size_t>(writes), clock_.Monotonic() - start);
     return Verdict::kSettled;
   }
   if (connection_->in_transaction()) {
     connection_->Rollback();
-    if (batch.size() > 1) return Verdict::kRunAlone;
+    if (batch.size() > 1) return Verdict::kRolledBack;
     batch.front().result = committed.error();
     return Verdict::kSettled;
   }
   for (Pending& pending : batch) {
-    if (pending.settled) continue;
+    if (!pending.result.ok()) continue;
     pending.result = Error(Errc::kOutcomeUnknown,
                            "the change may or may not have been kept; look before repeating it. " +
                                committed.error().message());
+    pending.settled = true;
   }
-  return Verdict::kSettled;
+  return batch.size() == 1 ? Verdict::kSettled : Verdict::kUnknown;
 }
 
 Result<void> GroupWriter::Begin() {

@@ -38,6 +38,10 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 // (4) A batch that breaks before that (SQLite rolls back everything on some errors, or a deferred
 //     constraint fails the COMMIT) has surely left nothing. The write at fault hears its error; the
 //     others run again, each in a transaction of its own.
+// (5) A write that fails after others of its batch succeeded may fail on account of what they wrote
+//     ("exists already"). It hears that failure only once they are committed; when their COMMIT
+//     fails, it runs again alone, on what is there then. A failure of storage itself stands at
+//     once.
 class GroupWriter {
  public:
   using Write = db::Database::WriteFn;
@@ -106,7 +110,11 @@ class GroupWriter {
     Result<void> result;
     bool settled = false;  // `result` stands, whatever becomes of the batch
   };
-  enum class Verdict : std::uint8_t { kSettled, kRunAlone };
+  enum class Verdict : std::uint8_t {
+    kSettled,     // all results stand
+    kRolledBack,  // nothing was kept: what is not settled runs again, alone
+    kUnknown,     // the COMMIT failed, see (3): the same
+  };
 
   void Run();
   void RunBatch(std::vector<Queue::Request> requests);

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "db/sqlite/group_writer.h"
@@ -128,12 +129,12 @@ TEST_F(GroupWriterFailureTest,
   const auto log_size = fs::file_size(temp_.path().string() + "-wal");
   {
     const FileSizeLimit limit(log_size + 100);  // the next frame does not fit
-    Submit("b", Insert(2));
-    Submit("c", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "own"); });
+    Submit("b", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "own"); });
+    Submit("c", Insert(2));
     Submit("d", Insert(3));
     writer_->StepOnce();
   }
-  EXPECT_EQ(Answers(), "b:outcome_unknown c:gone d:outcome_unknown");
+  EXPECT_EQ(Answers(), "b:gone c:outcome_unknown d:outcome_unknown");
   EXPECT_EQ(reopened, 0);
   Submit("e", Insert(4));
   writer_->StepOnce();
@@ -146,6 +147,61 @@ TEST_F(GroupWriterFailureTest,
   EXPECT_EQ(stats.failed, 1u);
   EXPECT_EQ(stats.committed, 2u);
   EXPECT_EQ(stats.reopened, 1u);
+}
+
+TEST_F(GroupWriterFailureTest, AConflictWithAnUnknownWriteIsJudgedAgainOnWhatIsThere) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok");
+  auto limit =
+      std::make_optional<FileSizeLimit>(fs::file_size(temp_.path().string() + "-wal") + 100);
+  const GroupWriter::Reopen works = reopen_;
+  reopen_ = [&] {
+    limit.reset();  // the disk works again
+    return works();
+  };
+  Submit("b", Insert(2));
+  Submit("c", Insert(2));  // conflicts with b, which the COMMIT then loses
+  Submit("d", Insert(1));  // conflicts with a, which is there
+  Submit("e", Insert(3));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "b:outcome_unknown e:outcome_unknown c:ok d:constraint_violated");
+  EXPECT_EQ(Rows(), "1 2");
+  const GroupWriter::Stats stats = writer_->stats();
+  EXPECT_EQ(stats.unknown, 2u);
+  EXPECT_EQ(stats.failed, 1u);
+  EXPECT_EQ(stats.committed, 2u);
+}
+
+TEST_F(GroupWriterFailureTest, AConflictWithAWriteThatFailsWhenRunAloneIsNoConflict) {
+  MakeWriter();
+  int runs_of_a = 0;
+  Submit("a", [&](db::Transaction& tx) -> Result<void> {
+    if (++runs_of_a == 2) return Error(Errc::kGone, "too late");
+    return Insert(1)(tx);
+  });
+  Submit("b", Insert(1));
+  Submit("c", FillUp);
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:gone b:ok c:disk_full");
+  EXPECT_EQ(Rows(), "1");
+}
+
+TEST_F(GroupWriterFailureTest, AConflictThatRollsBackTheBatchIsJudgedAgain) {
+  MakeWriter();
+  int runs_of_a = 0;
+  Submit("a", [&](db::Transaction& tx) -> Result<void> {
+    if (++runs_of_a == 2) return Error(Errc::kGone, "too late");
+    return Insert(1)(tx);
+  });
+  Submit("b", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run("INSERT OR ROLLBACK INTO t(a) VALUES (1)"));
+    return {};
+  });
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:gone b:ok");
+  EXPECT_EQ(Rows(), "1");
 }
 
 TEST_F(GroupWriterFailureTest, WhileReopeningFailsBatchesFailWithItsErrorAndItIsTriedAgain) {
