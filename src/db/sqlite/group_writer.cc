@@ -57,7 +57,10 @@ Result<void> GroupWriter::Close() {
 }
 
 Result<void> GroupWriter::CloseConnection() {
-  if (connection_ == nullptr) return {};
+  // Spoilt by the last batch: readers cannot empty the log that it left.
+  if (connection_ == nullptr) {
+    IL_TRY(connection_, reopen_());
+  }
   Result<void> emptied = connection_->Checkpoint();
   connection_.reset();
   // Another process reads or writes: the log is its own to empty, and nothing is lost.

@@ -95,9 +95,10 @@ class GroupWriter {
 
   void Refuse() { queue_.Refuse(); }  // no new writes; the queued ones go on
 
-  // Refuses new writes, commits the queued ones, empties the log and closes the connection.
-  // Idempotent; blocks until closed; not to be called from a storage callback. Fails when the log
-  // could not be emptied, unless another process is using it.
+  // Refuses new writes, commits the queued ones, empties the log and closes the connection. One
+  // that the last batch spoilt is opened anew for that, without telling `on_reopened`. Idempotent;
+  // blocks until closed; not to be called from a storage callback. Fails when the log could not be
+  // emptied, unless another process is using it.
   Result<void> Close();
 
   Stats stats() IL_EXCLUDES(mutex_);

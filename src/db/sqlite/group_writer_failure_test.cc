@@ -258,6 +258,40 @@ TEST_F(GroupWriterFailureTest, AnIoErrorInsideAWriteIsItsOwnAndTheConnectionIsRe
   EXPECT_EQ(writer_->stats().reopened, 1u);
 }
 
+// The writer's connection is gone, and a read-only one that closes last cannot empty the log.
+TEST_F(GroupWriterFailureTest, AfterAFailedLastBatchClosingStillLeavesOneFile) {
+  MakeWriter();
+  auto reader = temp_.Open(Access::kReadOnly);
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  ASSERT_TRUE(reader->Run("SELECT * FROM t").ok());
+  {
+    const FileSizeLimit limit(fs::file_size(temp_.path().string() + "-wal") + 100);
+    Submit("b", Insert(2));
+    writer_->StepOnce();
+  }
+  EXPECT_EQ(Answers(), "a:ok b:outcome_unknown");
+  reader.reset();
+  const Result<void> closed = writer_->Close();
+  EXPECT_TRUE(closed.ok());
+  EXPECT_FALSE(fs::exists(temp_.path().string() + "-wal"));
+  EXPECT_FALSE(fs::exists(temp_.path().string() + "-shm"));
+  EXPECT_EQ(Rows(), "1");
+}
+
+TEST_F(GroupWriterFailureTest, ClosingTellsWhenTheLogCouldNotBeReachedAgain) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  {
+    const FileSizeLimit limit(fs::file_size(temp_.path().string() + "-wal") + 100);
+    Submit("b", Insert(2));
+    writer_->StepOnce();
+  }
+  reopen_ = [] { return Error(Errc::kCantOpen, "gone fishing"); };
+  EXPECT_EQ(writer_->Close().error().code(), Errc::kCantOpen);
+}
+
 TEST_F(GroupWriterFailureTest, AVanishedFileIsNotReplacedByAnEmptyOne) {
   MakeWriter();
   Submit("a", Insert(1));
