@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <chrono>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -26,8 +28,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kStatementsMax = 1000;
 
 // Of many processes that open a fresh file, one at a time may switch it to WAL, and SQLite does not
-// wait for that lock by itself. 250 tries of at most 10 ms outlast any crowd of openers.
-constexpr int kWalTriesMax = 250;
+// wait for that lock by itself. All pauses together outlast any crowd of openers.
+constexpr std::chrono::milliseconds kWalPatience{2500};
 constexpr int kWalPauseStepMicros = 500;
 constexpr int kWalPauseMaxMicros = 10'000;
 
@@ -81,9 +83,47 @@ Result<std::string> RunText(sqlite3* db, std::string_view text) {
   return last;
 }
 
-Result<void> TryToEnterWal(sqlite3* db, Access access) {
+// FNV-1a of "interlock:" and the name, as SQLite's 32-bit signed header field. Part of the format.
+std::int64_t ApplicationId(std::string_view program) {
+  std::uint32_t hash = 2'166'136'261;
+  for (const std::string_view part : {std::string_view("interlock:"), program}) {
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619;
+  }
+  return static_cast<std::int32_t>(hash);
+}
+
+// See Migratable::IsForeign().
+Result<bool> IsForeignTo(sqlite3* db, std::string_view program) {
+  IL_TRY(const std::string mark, RunText(db, "PRAGMA application_id"));
+  IL_TRY(const std::string version, RunText(db, "PRAGMA user_version"));
+  if (mark == std::to_string(ApplicationId(program))) return version == "0";
+  if (mark != "0" || version != "0") return true;
+  IL_TRY(const std::string found,
+         RunText(db,
+                 "SELECT 1 FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+                 "LIMIT 1"));
+  return !found.empty();
+}
+
+// Closing the last connection would move a log that its owner left into the file, and remove it.
+void KeepLogOnClose(sqlite3* db) {
+  std::error_code ignored;  // no log
+  const auto size = fs::file_size(sqlite3_filename_wal(sqlite3_db_filename(db, "main")), ignored);
+  const int keep = !ignored && size > 0 ? 1 : 0;
+  sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep, nullptr);
+}
+
+Result<void> TryToEnterWal(sqlite3* db, const OpenOptions& options) {
   IL_TRY(const std::string mode, RunText(db, "PRAGMA journal_mode"));
-  if (mode == "wal" || access == Access::kReadOnly) return {};
+  if (options.access == Access::kReadOnly) return {};
+  if (!options.owner.empty()) {
+    IL_TRY(const bool foreign, IsForeignTo(db, options.owner));
+    if (foreign) {
+      KeepLogOnClose(db);
+      return {};
+    }
+  }
+  if (mode == "wal") return {};
   IL_TRY(const std::string entered, RunText(db, "PRAGMA journal_mode=WAL"));
   if (entered == "wal") return {};
   return Error(Errc::kIo, fmt::format("{}: this file system cannot hold a database that several "
@@ -92,15 +132,23 @@ Result<void> TryToEnterWal(sqlite3* db, Access access) {
 }
 
 // The first look at the content: finds out what is no database, and settles the journal mode. A
-// reader need not switch it, but must wait out one who does.
+// reader need not switch it, but must wait out one who does. SQLite's own waiting is off meanwhile:
+// it would come on top of ours, at every try.
 Result<void> FirstLook(sqlite3* db, const OpenOptions& options) {
   sqlite3_vfs* vfs = sqlite3_vfs_find(VfsName(options.vfs));
   IL_CHECK(vfs != nullptr);
-  for (int tries = 1;; ++tries) {
-    Result<void> done = TryToEnterWal(db, options.access);
-    if (done || done.error().code() != Errc::kBusy || tries == kWalTriesMax) return done;
-    vfs->xSleep(vfs, std::min(tries * kWalPauseStepMicros, kWalPauseMaxMicros));
+  const std::chrono::microseconds patience = std::max(kWalPatience, options.busy_timeout);
+  std::chrono::microseconds waited{0};
+  sqlite3_busy_timeout(db, 0);
+  Result<void> done = TryToEnterWal(db, options);
+  for (int pause = 0; !done && done.error().code() == Errc::kBusy && waited < patience;) {
+    pause = std::min(pause + kWalPauseStepMicros, kWalPauseMaxMicros);
+    vfs->xSleep(vfs, pause);
+    waited += std::chrono::microseconds(pause);
+    done = TryToEnterWal(db, options);
   }
+  sqlite3_busy_timeout(db, static_cast<int>(options.busy_timeout.count()));
+  return done;
 }
 
 Result<void> Configure(sqlite3* db, const OpenOptions& options) {
@@ -131,15 +179,6 @@ bool ControlsTransaction(std::string_view text) {
     word += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   return std::ranges::find(kWords, word) != kWords.end();
-}
-
-// FNV-1a of "interlock:" and the name, as SQLite's 32-bit signed header field. Part of the format.
-std::int64_t ApplicationId(std::string_view program) {
-  std::uint32_t hash = 2'166'136'261;
-  for (const std::string_view part : {std::string_view("interlock:"), program}) {
-    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619;
-  }
-  return static_cast<std::int32_t>(hash);
 }
 
 Result<void> CopyPages(sqlite3* from, sqlite3* to) {
@@ -265,15 +304,7 @@ Result<void> Connection::RunScript(std::string_view script) {
 }
 
 Result<bool> Connection::IsForeign(std::string_view program) {
-  IL_TRY(const std::optional<std::int64_t> mark,
-         One("PRAGMA application_id", [](const db::Row& row) { return row.Int(0); }));
-  IL_TRY(const int version, SchemaVersion());
-  if (mark == ApplicationId(program)) return version == 0;  // ours always have a version
-  if (mark != 0 || version != 0) return true;
-  IL_TRY(const std::optional<bool> found,
-         One("SELECT 1 FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' LIMIT 1",
-             [](const db::Row&) { return true; }));
-  return found.has_value();
+  return IsForeignTo(impl_->db.get(), program);
 }
 
 Result<void> Connection::BackUpTo(const fs::path& target) {

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "testing/raw_db.h"
 #include "testing/temp_db.h"
 
 namespace interlock::sqlite {
@@ -254,6 +256,21 @@ TEST(ConnectionTest, ADeferredConstraintFailsTheCommitAndLeavesTheTransactionOpe
   EXPECT_TRUE(connection->in_transaction());
   connection->Rollback();
   EXPECT_FALSE(connection->in_transaction());
+}
+
+// In rollback mode the lock also keeps openers out. Each of their tries must not wait by itself.
+TEST(ConnectionTest, OpeningALockedFileGivesUpInTime) {
+  const TempDb temp;
+  const testing::RawDb holder(temp.path());
+  holder.Run("CREATE TABLE t(a); BEGIN EXCLUSIVE");
+  OpenOptions options = temp.options();
+  ASSERT_EQ(options.busy_timeout, std::chrono::milliseconds(250));
+  SystemClock clock;
+  const Duration start = clock.Monotonic();
+  const auto opened = Connection::Open(options);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code(), Errc::kBusy);
+  EXPECT_LT(clock.Monotonic() - start, std::chrono::seconds(30));
 }
 
 TEST(ConnectionTest, WhatIsNoDatabaseIsNamedAndLeftAlone) {
