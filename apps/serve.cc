@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,9 @@
 
 namespace interlock::app {
 namespace {
+
+// Nobody is served yet, so there is time for a tool that is at work on the file.
+constexpr std::chrono::seconds kMigrationPatience{30};
 
 // Blocks until SIGTERM or SIGINT comes. They are blocked in every thread, so one that arrives while
 // the server starts waits here.
@@ -53,20 +57,6 @@ void ExitOnNextSignal(const sigset_t& signals) {
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-}
-
-Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& log) {
-  IL_TRY(const auto connection,
-         sqlite::Connection::Open({.path = options.database,
-                                   .access = sqlite::Access::kReadWriteOrCreate,
-                                   .durability = options.durability}));
-  db::Migrator migrator(store::ServerSchema(), {.database = options.database}, clock);
-  IL_TRY(const db::MigrationOutcome outcome, migrator.Run(*connection));
-  if (outcome.from != outcome.to) {
-    log.Info("migrated the database",
-             {{"from", outcome.from}, {"to", outcome.to}, {"backup", outcome.backup.string()}});
-  }
-  return {};
 }
 
 // Everything that runs, in the order of dependence; members die in the opposite order.
@@ -153,6 +143,23 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, Clock& clock,
 }
 
 }  // namespace
+
+Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& log) {
+  const db::Schema schema = store::ServerSchema();
+  IL_TRY(const auto connection,
+         sqlite::Connection::Open({.path = options.database,
+                                   .access = sqlite::Access::kReadWriteOrCreate,
+                                   .durability = options.durability,
+                                   .busy_timeout = kMigrationPatience,
+                                   .owner = std::string(schema.program)}));
+  db::Migrator migrator(schema, {.database = options.database}, clock);
+  IL_TRY(const db::MigrationOutcome outcome, migrator.Run(*connection));
+  if (outcome.from != outcome.to) {
+    log.Info("migrated the database",
+             {{"from", outcome.from}, {"to", outcome.to}, {"backup", outcome.backup.string()}});
+  }
+  return {};
+}
 
 int Serve(const ServeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end

@@ -2,6 +2,9 @@
 
 #include <cstdio>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
 #include "serve_options.h"
 
 namespace interlock::app {
@@ -14,5 +17,10 @@ namespace interlock::app {
 //
 // REQUIRES: called once, on the main thread, before any other thread runs.
 int Serve(const ServeOptions& options);
+
+// Makes the server's database, or brings it to the newest schema; its first step that opens the
+// file. A tool that holds the write lock is waited for, at most 30 s. A file of another program is
+// refused with not one byte changed.
+Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& log);
 
 }  // namespace interlock::app
