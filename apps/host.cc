@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "db/sqlite/files.h"
 #include "http/port_holder.h"
 
 namespace interlock::app {
@@ -85,16 +86,6 @@ std::string LastHolder(int fd) {
   return pid > 0 ? http::DescribeProcess(pid) : "another process";
 }
 
-Result<void> MakeDirectories(const std::filesystem::path& directory) {
-  if (directory.empty()) return {};
-  std::error_code ignored;
-  if (std::filesystem::is_directory(directory, ignored)) return {};
-  IL_TRY_VOID(MakeDirectories(directory.parent_path()));
-  if (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return Error(Errc::kCantOpen, fmt::format("cannot make the directory {}: {}", directory.string(),
-                                            ErrnoText(errno)));
-}
-
 }  // namespace
 
 std::uint64_t RaiseOpenFileLimit() {
@@ -128,9 +119,14 @@ Result<void> RefuseNetworkFileSystem(const std::filesystem::path& path) {
 }
 
 Result<DatabaseLock> DatabaseLock::Acquire(const std::filesystem::path& database) {
-  IL_TRY_VOID(MakeDirectories(database.parent_path()));
-  const std::string path = database.string() + ".lock";
-  http::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  IL_TRY(const std::filesystem::path place,
+         sqlite::SafePlace(database, sqlite::IfMissing::kCreate));
+  const std::string path = place.string() + ".lock";
+  if (const auto made = sqlite::CreatePrivateFile(path);
+      !made.ok() && made.error().code() != Errc::kAlreadyExists) {
+    return made.error();
+  }
+  http::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (fd.get() < 0) {
     return Error(Errc::kCantOpen,
                  fmt::format("cannot open the lock file {}: {}", path, ErrnoText(errno)));

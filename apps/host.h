@@ -27,7 +27,8 @@ std::string NetworkFileSystemName(std::int64_t magic);
 // the file "<database>.lock" stays and names the last holder.
 class DatabaseLock {
  public:
-  // Makes missing directories (0700). Held by another process: kUnavailable with its name and pid.
+  // Makes missing directories, and refuses a symlinked one, as db/sqlite/files.h does for the
+  // database itself. Held by another process: kUnavailable with its name and pid.
   static Result<DatabaseLock> Acquire(const std::filesystem::path& database);
 
  private:

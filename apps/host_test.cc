@@ -72,6 +72,32 @@ TEST(HostTest, OneLockPerDatabaseAndTheHolderIsNamed) {
   EXPECT_TRUE(DatabaseLock::Acquire(path).ok());
 }
 
+TEST(HostTest, WhatTheLockMakesIsPrivateWhateverTheUmask) {
+  const testing::TempDir directory;
+  const auto path = directory.path() / "new" / "deep" / "a.db";
+  const mode_t before = ::umask(0777);
+  const auto lock = DatabaseLock::Acquire(path);
+  ::umask(before);
+  ASSERT_TRUE(lock.ok()) << lock.error();
+  struct stat info{};
+  ASSERT_EQ(::stat((directory.path() / "new").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700U);
+  ASSERT_EQ(::stat(path.parent_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700U);
+  ASSERT_EQ(::stat((path.string() + ".lock").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600U);
+}
+
+TEST(HostTest, NothingIsMadeInASymlinkedDirectory) {
+  const testing::TempDir directory;
+  std::filesystem::create_directory(directory.path() / "real");
+  std::filesystem::create_directory_symlink("real", directory.path() / "link");
+  const auto lock = DatabaseLock::Acquire(directory.path() / "link" / "a.db");
+  ASSERT_FALSE(lock.ok());
+  EXPECT_THAT(lock.error().message(), HasSubstr("symbolic link"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path() / "real"));
+}
+
 TEST(HostTest, ALockFileThatIsASymlinkIsRefused) {
   const testing::TempDir directory;
   std::ofstream(directory.path() / "victim") << "precious";

@@ -121,12 +121,16 @@ Result<void> CreatePrivateFile(const std::filesystem::path& path) {
   return EnsureMode(path, kFileMode);
 }
 
-Result<std::filesystem::path> SafePath(const std::filesystem::path& path, IfMissing if_missing) {
+Result<std::filesystem::path> SafePlace(const std::filesystem::path& path, IfMissing if_missing) {
   IL_TRY(const fs::path whole, Absolute(path));
   const fs::path directory = whole.parent_path();
   if (if_missing == IfMissing::kCreate) IL_TRY_VOID(CreateDirectories(directory));
   IL_TRY(const fs::path resolved, ResolveDirectory(directory));
-  fs::path safe = resolved / whole.filename();
+  return resolved / whole.filename();
+}
+
+Result<std::filesystem::path> SafePath(const std::filesystem::path& path, IfMissing if_missing) {
+  IL_TRY(const fs::path safe, SafePlace(path, if_missing));
   IL_TRY(std::optional<struct stat> found, Look(safe));
   if (!found && if_missing == IfMissing::kCreate) {
     const Result<void> created = CreatePrivateFile(safe);

@@ -20,6 +20,10 @@ enum class IfMissing : std::uint8_t { kFail, kCreate };
 // gives -wal and -shm the mode of the database). Existing modes stay as they are.
 Result<std::filesystem::path> SafePath(const std::filesystem::path& path, IfMissing if_missing);
 
+// The same of the directory only: it is made when missing, and the path returned whether or not
+// there is a file. For what lies beside a database and comes before it, such as a lock.
+Result<std::filesystem::path> SafePlace(const std::filesystem::path& path, IfMissing if_missing);
+
 // Makes an empty file of mode 0600 without opening it: closing a descriptor of a database would
 // drop the locks that another connection of this process holds on it. kAlreadyExists when there is
 // something of that name.
