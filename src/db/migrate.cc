@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -39,14 +40,13 @@ Result<MigrationOutcome> Migrator::RunLocked(Migratable& target) {
       return target.BackUpTo(path);
     }));
   }
-  if (Result<void> applied = Apply(target, from); !applied) {
+  Result<void> done = Apply(target, from);
+  if (done) done = Commit(target);
+  if (!done) {
     std::error_code ignored;  // the first failure is the one to tell
-    if (!backup.empty()) std::filesystem::remove(backup, ignored);
-    return std::move(applied).error();
-  }
-  if (Result<void> committed = target.Commit(); !committed) {
-    return std::move(committed).error().In(
-        fmt::format("{}: committing version {}", options_.database.string(), newest()));
+    const bool surely_old = done.error().code() != Errc::kOutcomeUnknown;
+    if (surely_old && !backup.empty()) std::filesystem::remove(backup, ignored);
+    return std::move(done).error();
   }
   if (!backup.empty()) backups.Prune(backup);
   return MigrationOutcome{from, newest(), std::move(backup)};
@@ -79,8 +79,25 @@ Result<void> Migrator::Apply(Migratable& target, int from) const {
       return std::move(ran).error().In(
           fmt::format("{}: migrating to version {}", options_.database.string(), step.version));
     }
+    if (!target.in_transaction()) {
+      return Error(Errc::kInternal,
+                   fmt::format("{}: the step to version {} ended the transaction of the migration",
+                               options_.database.string(), step.version));
+    }
   }
   return target.SetSchemaVersion(schema_.program, newest());
+}
+
+Result<void> Migrator::Commit(Migratable& target) const {
+  Result<void> committed = target.Commit();
+  if (committed) return {};
+  const std::string doing =
+      fmt::format("{}: committing version {}", options_.database.string(), newest());
+  if (target.in_transaction()) return std::move(committed).error().In(doing);
+  return Error(Errc::kOutcomeUnknown,
+               fmt::format("{}: the file has its old version or the new one, whole; starting again "
+                           "finds out. {}",
+                           doing, committed.error().message()));
 }
 
 }  // namespace interlock::db

@@ -17,7 +17,10 @@ class Migratable {
   virtual Connection& connection() = 0;
   // BEGIN IMMEDIATE or its like: from here to the end no other process changes the schema.
   virtual Result<void> BeginExclusive() = 0;
+  // After a failure in_transaction() tells: still open, then surely nothing was committed; else the
+  // outcome is unknown.
   virtual Result<void> Commit() = 0;
+  virtual bool in_transaction() const = 0;
   virtual void Rollback() = 0;
   virtual Result<int> SchemaVersion() = 0;  // 0 = never migrated
   // Marks the database as `program`'s, of that version; part of the transaction.
@@ -54,11 +57,14 @@ struct MigrationOutcome {
 // Used by one thread; any number of processes may do the same at once. Invariants:
 // (1) The version is read inside the lock, so of many that start at once one migrates, and the
 //     others find nothing to do and write nothing.
-// (2) All steps and the new version are one transaction: after an error, a kill or a power cut the
-//     file has its old version and content.
+// (2) All steps and the new version are one transaction: after an error the file has its old
+// version
+//     and content. Only after kOutcomeUnknown (storage failed in the COMMIT), a kill or a power cut
+//     it may also have the new ones, whole; the next run finds out. A step that ends the
+//     transaction is refused (kInternal).
 // (3) A file that has a version is copied before it is changed, and nothing is committed between
 //     the copy and the change, since the copy is made under the same lock. A migration that failed
-//     takes its copy away again, unless it is unknown whether it failed.
+//     takes its copy away again, unless the outcome is unknown.
 // (4) A file newer than us, or of somebody else, is refused untouched, with what to do.
 class Migrator {
  public:
@@ -77,6 +83,7 @@ class Migrator {
   Result<MigrationOutcome> RunLocked(Migratable& target);
   Result<void> Refuse(Migratable& target, int version) const;
   Result<void> Apply(Migratable& target, int from) const;
+  Result<void> Commit(Migratable& target) const;
   int newest() const { return schema_.steps.back().version; }
 
   Schema schema_;

@@ -26,6 +26,7 @@ class Stopping final : public Migratable {
   Connection& connection() override { return inner_; }
   Result<void> BeginExclusive() override { return Then("begin", inner_.BeginExclusive()); }
   Result<void> Commit() override { return Then("commit", inner_.Commit()); }
+  bool in_transaction() const override { return inner_.in_transaction(); }
   void Rollback() override { inner_.Rollback(); }
   Result<int> SchemaVersion() override { return inner_.SchemaVersion(); }
   Result<void> SetSchemaVersion(std::string_view program, int version) override {

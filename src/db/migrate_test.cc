@@ -126,12 +126,17 @@ class Interloper final : public Migratable {
   Connection& connection() override { return inner_; }
   Result<void> BeginExclusive() override { return inner_.BeginExclusive(); }
   Result<void> Commit() override { return inner_.Commit(); }
+  bool in_transaction() const override { return inner_.in_transaction(); }
   void Rollback() override { inner_.Rollback(); }
   Result<int> SchemaVersion() override { return inner_.SchemaVersion(); }
   Result<void> SetSchemaVersion(std::string_view program, int version) override {
     return inner_.SetSchemaVersion(program, version);
   }
-  Result<void> RunScript(std::string_view script) override { return inner_.RunScript(script); }
+  Result<void> RunScript(std::string_view script) override {
+    Result<void> ran = inner_.RunScript(script);
+    if (ends_transaction) inner_.Rollback();
+    return ran;
+  }
   Result<bool> IsForeign(std::string_view program) override { return inner_.IsForeign(program); }
   Result<void> BackUpTo(const fs::path& target) override {
     refused_before = TryToWrite();
@@ -142,6 +147,7 @@ class Interloper final : public Migratable {
 
   Errc refused_before = Errc::kInternal;
   Errc refused_after = Errc::kInternal;
+  bool ends_transaction = false;  // after each step, as an engine may do by itself
 
  private:
   Errc TryToWrite() {
@@ -225,6 +231,48 @@ TEST_F(MigrateTest, AFailingStepUndoesEverythingAndTakesItsBackupAway) {
   EXPECT_EQ(Int(*connection, "SELECT count(*) FROM sqlite_schema"), 1);
   EXPECT_TRUE(Backed().empty());
   EXPECT_EQ(Migrate(UpTo(3), *connection).value().to, 3) << "mended, it goes on from there";
+}
+
+TEST_F(MigrateTest, AStepThatCommitsDoesNotCommitHalfAMigration) {
+  ASSERT_TRUE(Migrate(UpTo(1)).ok());
+  const std::array steps = {kSteps[0], kSteps[1],
+                            MigrationStep{3, "CREATE TABLE c(x); /* now */ COMMIT;"}};
+  const auto connection = temp_.Open();
+  const auto outcome = Migrate({"us", steps}, *connection);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), Errc::kInternal);
+  EXPECT_EQ(connection->SchemaVersion().value(), 1);
+  EXPECT_EQ(Int(*connection, "SELECT count(*) FROM sqlite_schema"), 1);
+  EXPECT_TRUE(Backed().empty());
+}
+
+TEST_F(MigrateTest, AMigrationWhoseTransactionEndedGoesNoFurther) {
+  ASSERT_TRUE(Migrate(UpTo(1)).ok());
+  const auto connection = temp_.Open();
+  Interloper interloper(*connection, temp_.Open());
+  interloper.ends_transaction = true;
+  const auto outcome = Migrate(UpTo(3), interloper);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_NE(outcome.error().message().find("to version 2 ended the transaction"), std::string::npos)
+      << outcome.error();
+  EXPECT_EQ(connection->SchemaVersion().value(), 1);
+  EXPECT_EQ(Int(*connection, "SELECT count(*) FROM sqlite_schema"), 1);
+  EXPECT_TRUE(Backed().empty());
+}
+
+// A deferred constraint fails the COMMIT itself, and leaves the transaction open.
+TEST_F(MigrateTest, ACommitThatSurelyFailedIsNoUnknownOutcomeAndTakesItsBackupAway) {
+  ASSERT_TRUE(Migrate(UpTo(1)).ok());
+  const std::array steps = {
+      kSteps[0], MigrationStep{2,
+                               "CREATE TABLE p(x PRIMARY KEY);"
+                               "CREATE TABLE c(x REFERENCES p(x) DEFERRABLE INITIALLY DEFERRED);"
+                               "INSERT INTO c VALUES (1);"}};
+  const auto outcome = Migrate({"us", steps});
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), Errc::kConstraint);
+  EXPECT_EQ(temp_.Open()->SchemaVersion().value(), 1);
+  EXPECT_TRUE(Backed().empty());
 }
 
 TEST_F(MigrateTest, WithoutABackupNothingIsChanged) {

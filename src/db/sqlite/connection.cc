@@ -4,8 +4,6 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -169,17 +167,32 @@ Result<void> Configure(sqlite3* db, const OpenOptions& options) {
   return {};
 }
 
-bool ControlsTransaction(std::string_view text) {
-  static constexpr std::array<std::string_view, 6> kWords = {"BEGIN",    "COMMIT",    "END",
-                                                             "ROLLBACK", "SAVEPOINT", "RELEASE"};
-  const std::size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  std::string word;
-  for (const char c : text.substr(start)) {
-    if (std::isalpha(static_cast<unsigned char>(c)) == 0) break;
-    word += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+// Whether statements that begin or end a transaction may be prepared. Asked by SQLite's parser, so
+// that no comment or spelling hides one.
+struct TransactionGuard {
+  bool open = false;
+  bool denied = false;  // one was asked for while not open
+
+  static int Authorize(void* guard, int action, const char* /*operation*/, const char* /*name*/,
+                       const char* /*database*/, const char* /*trigger*/) {
+    auto& self = *static_cast<TransactionGuard*>(guard);
+    if (self.open || (action != SQLITE_TRANSACTION && action != SQLITE_SAVEPOINT)) return SQLITE_OK;
+    self.denied = true;
+    return SQLITE_DENY;
   }
-  return std::ranges::find(kWords, word) != kWords.end();
-}
+};
+
+// Opens the guard for one scope.
+class Opened {
+ public:
+  explicit Opened(TransactionGuard& guard) : guard_(guard) { guard_.open = true; }
+  ~Opened() { guard_.open = false; }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  TransactionGuard& guard_;
+};
 
 Result<void> CopyPages(sqlite3* from, sqlite3* to) {
   sqlite3_backup* backup = sqlite3_backup_init(to, "main", from, "main");
@@ -198,6 +211,7 @@ struct Connection::Impl {
 
   OpenOptions options;
   fs::path path;
+  TransactionGuard guard;  // `db` points to it
   DbPtr db;
   Statements statements;   // of Execute; dies before `db`
   Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
@@ -211,6 +225,7 @@ struct Connection::Impl {
   }
 
   Result<void> RunControl(const db::Sql& sql) {
+    const Opened opened(guard);
     IL_TRY(Statement * statement, Find(controls, sql));
     IL_TRY_VOID(statement->Run({}, nullptr));
     return {};
@@ -232,20 +247,20 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
   impl->options = options;
   impl->path = std::move(path);
   impl->db = std::move(db);
+  sqlite3_set_authorizer(impl->db.get(), TransactionGuard::Authorize, &impl->guard);
   return std::unique_ptr<Connection>(new Connection(std::move(impl)));
 }
 
 Result<std::int64_t> Connection::Execute(const db::Sql& sql, std::span<const db::Value> values,
                                          const OnRow& on_row) {
-  if (!impl_->statements.contains(sql.text())) {
-    IL_CHECK(!ControlsTransaction(sql.text()), sql.text());
-  }
   if (impl_->savepoint && !in_transaction()) {
     return Error(Errc::kInternal,
                  "an earlier failure rolled back the transaction; it cannot go on");
   }
-  IL_TRY(Statement * statement, impl_->Find(impl_->statements, sql));
-  return statement->Run(values, on_row);
+  Result<Statement*> statement = impl_->Find(impl_->statements, sql);
+  IL_CHECK(!impl_->guard.denied, sql.text());
+  if (!statement) return statement.error();
+  return (*statement)->Run(values, on_row);
 }
 
 Result<void> Connection::BeginExclusive() {
@@ -299,7 +314,14 @@ Result<void> Connection::SetSchemaVersion(std::string_view program, int version)
 }
 
 Result<void> Connection::RunScript(std::string_view script) {
-  IL_TRY_VOID(RunText(impl_->db.get(), script));
+  std::optional<Opened> opened;
+  if (!in_transaction()) opened.emplace(impl_->guard);
+  Result<std::string> ran = RunText(impl_->db.get(), script);
+  if (std::exchange(impl_->guard.denied, false)) {
+    return Error(Errc::kInternal,
+                 "a script controls the transaction that it was lent: " + ran.error().message());
+  }
+  if (!ran) return std::move(ran).error();
   return {};
 }
 

@@ -45,7 +45,9 @@ struct OpenOptions {
 // journal mode it finds, and refuses writes also by query_only.
 //
 // Transactions are begun and ended by the functions below only: BEGIN, COMMIT, SAVEPOINT and the
-// like as an Sql fail a check, so that no storage code can end the transaction it was lent.
+// like as an Sql fail a check, so that no storage code can end the transaction it was lent. A
+// script may hold them, unless it runs inside a transaction: there it fails at the first one
+// (kInternal).
 //
 // Used by one thread at a time. Errors are mapped to Errc by the one table in errors.cc; misuse of
 // the SQLite API is our bug and fails a check.
@@ -89,7 +91,7 @@ class Connection final : public db::Connection, public db::Migratable {
   // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
   Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
   // True while a transaction is open (SQLite rolls back by itself after some errors).
-  bool in_transaction() const;
+  bool in_transaction() const override;
   // Where the file is, symlinks above its directory resolved.
   const std::filesystem::path& path() const;
 

@@ -301,6 +301,23 @@ TEST(ConnectionTest, ScriptsRunWholeAndNameTheStatementThatFails) {
   EXPECT_TRUE(connection->RunScript(" -- nothing").ok());
 }
 
+TEST(ConnectionTest, AScriptInsideATransactionCannotEndIt) {
+  const TempDb temp;
+  auto connection = temp.Open();
+  ASSERT_TRUE(connection->BeginExclusive().ok());
+  for (const char* script :
+       {"CREATE TABLE t(a); COMMIT;", "/* x */ END", "-- x\nROLLBACK", "SAVEPOINT s", "BEGIN"}) {
+    const Result<void> refused = connection->RunScript(script);
+    ASSERT_FALSE(refused.ok()) << script;
+    EXPECT_EQ(refused.error().code(), Errc::kInternal);
+    EXPECT_TRUE(connection->in_transaction()) << script;
+  }
+  EXPECT_TRUE(connection->RunScript("CREATE TABLE u(released_at, a)").ok());
+  connection->Rollback();
+  EXPECT_EQ(Int(*connection, "SELECT count(*) FROM sqlite_schema"), 0);
+  EXPECT_TRUE(connection->RunScript("BEGIN; CREATE TABLE t(a); COMMIT").ok()) << "its own may";
+}
+
 TEST(ConnectionTest, TheSchemaVersionIsPartOfTheTransaction) {
   const TempDb temp;
   auto connection = temp.Open();
@@ -402,6 +419,9 @@ TEST(ConnectionDeathTest, OurOwnMistakesFailChecks) {
   EXPECT_DEATH((void)c->Run("BEGIN IMMEDIATE").ok(), "BEGIN IMMEDIATE");
   EXPECT_DEATH((void)c->Run(" commit").ok(), "commit");
   EXPECT_DEATH((void)c->Run("ROLLBACK TO one").ok(), "ROLLBACK TO one");
+  EXPECT_DEATH((void)c->Run("/* x */ COMMIT").ok(), "COMMIT");
+  EXPECT_DEATH((void)c->Run("-- x\n END").ok(), "END");
+  EXPECT_DEATH((void)c->Run("; savepoint two").ok(), "savepoint two");
 }
 
 }  // namespace
