@@ -59,6 +59,8 @@ BREACHES = {
          "src/base/clock_test.cc:1", "71 lines"),
         ({"src/base/clock.cc": "template <class T>\nint C<T>::F(int a = 1) const {\n"
           + "  char c = '{'; // }\n" * 70 + "}\n"}, "src/base/clock.cc:1", "73 lines"),
+        ({"src/base/clock.cc": "void F() {\n" + "  char32_t c = U'{';\n" * 69 + "}\n"},
+         "src/base/clock.cc:1", "71 lines"),
     ],
     rules.sources_are_built: [
         ({"src/base/CMakeLists.txt": "il_library(il_base SOURCES clock.cc)\n# clock_test.cc\n"},

@@ -60,7 +60,7 @@ _TOKEN = re.compile(
     | /\*.*?\*/                                 # a comment
     | R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"   # a raw string
     | "(?:\\.|[^"\\\n])*"                       # a string
-    | (?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'      # a character; not the ' in 1'000
+    | (?<![0-9A-Za-z_])(?:u8|[uUL])?'(?:\\.|[^'\\\n])+'  # a character; not the ' in 1'000
     """,
     re.DOTALL | re.VERBOSE,
 )
