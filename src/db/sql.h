@@ -15,8 +15,9 @@ namespace interlock::db {
 //
 // Declare it as a constant beside the code that runs it, with a comment that names the index it
 // relies on, and list it in its folder's Statements(): the query-plan test (tests/plan) explains
-// all of those, and finds in the sources the ones that are not listed. A connection prepares each
-// Sql once; two objects with equal text share the statement.
+// all of those, and finds in the sources the constants that are not listed, and literals that look
+// like SQL but are no such constant. A connection prepares each Sql once; two objects with equal
+// text share the statement.
 class Sql {
  public:
   consteval Sql(const char* text) : text_(text) {}  // NOLINT(google-explicit-constructor)

@@ -113,27 +113,47 @@ TEST_F(BadStatementTest, WhatUsesAnIndexOrAFixedTableIsLetThrough) {
   EXPECT_THAT(Judge("DELETE FROM mail WHERE id = ?1"), IsEmpty());
 }
 
-TEST(SqlConstantsTest, FindsConstantsAndWhatHasNoName) {
+TEST(SqlConstantsTest, FindsConstants) {
   const SqlInSource found = FindSql(R"cc(
     // constexpr db::Sql kInAComment = "SELECT 1";
-    constexpr db::Sql kOne = "SELECT 1";
+    /* "SELECT 2" */
+    constexpr db::Sql kOne = "SELECT 1";  // not "SELECT 1 or 2"
     inline constexpr Sql kTwo{"SELECT 2"};
     static constexpr db::Sql lower("SELECT 3");
+    constexpr db::Sql kLong =
+        "INSERT INTO mail (agent) "
+        "SELECT agent FROM seen WHERE mail = ?1";
+    constexpr db::Sql kRaw = R"(
+        DELETE FROM mail WHERE id = ?1)";
     Result<void> Execute(const db::Sql& sql, db::Sql by_value);
     constexpr db::NamedSql kStatements[] = {IL_SQL(kOne)};
     connection.Run(kOne);
+    constexpr int kMany = 1'000;
+    Method method{"DELETE"};
+    Say("Update the server.", "with care", '"', "SELECTED");
   )cc");
-  EXPECT_THAT(found.constants, ElementsAre("kOne", "kTwo", "lower"));
+  EXPECT_THAT(found.constants, ElementsAre("kOne", "kTwo", "lower", "kLong", "kRaw"));
   EXPECT_THAT(found.nameless, IsEmpty());
+}
 
-  const SqlInSource bad = FindSql(R"cc(
-    constexpr db::Sql kMany[] = {"SELECT 1"};
-    tx->Run("DELETE FROM mail");
-    connection.ForEach(R"(SELECT * FROM mail)", fn);
-    auto x = connection.One(db::Sql{"SELECT 4"}, fn);
-  )cc");
-  EXPECT_THAT(bad.constants, IsEmpty());
-  EXPECT_EQ(bad.nameless.size(), 4u);
+TEST(SqlConstantsTest, FindsWhatHasNoName) {
+  for (const char* source : {
+           R"(constexpr db::Sql kMany[] = {"SELECT 1"};)",
+           R"(tx->Run("DELETE FROM mail");)",
+           R"cc(connection.ForEach(R"(SELECT * FROM mail)", fn);)cc",
+           R"(auto x = connection.One(db::Sql{"SELECT 4"}, fn);)",
+           R"(connection.Run("reindex");)",
+           R"(RunOnce(tx, "DELETE FROM mail");)",
+           R"(RunOnce(tx, "  delete from mail");)",
+           R"(Count(connection, kOne, "SELECT count(*) FROM mail");)",
+           R"(constexpr const char* kText = "UPDATE mail SET body = ''";)",
+           R"(return Helper{"VACUUM"};)",
+           R"(Run(k ? "SELECT 1" : kOne);)",
+       }) {
+    const SqlInSource found = FindSql(source);
+    EXPECT_THAT(found.constants, IsEmpty()) << source;
+    EXPECT_EQ(found.nameless.size(), 1u) << source;
+  }
 }
 
 }  // namespace

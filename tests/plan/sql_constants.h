@@ -8,10 +8,12 @@
 
 namespace interlock::plan {
 
-// The SQL that a piece of source text declares, found by looking at it as text.
+// The SQL in a piece of source text, found by looking at its literals.
 struct SqlInSource {
   std::vector<std::string> constants;  // names of `db::Sql kName = …`
-  std::vector<std::string> nameless;   // the start of each literal that becomes an Sql in place
+  // The start of each literal outside those that becomes an Sql where it stands, or that begins as
+  // a statement does: whatever it is handed to may make an Sql of it.
+  std::vector<std::string> nameless;
 };
 
 SqlInSource FindSql(std::string_view source);
