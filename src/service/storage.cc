@@ -1,23 +1,11 @@
 #include "service/storage.h"
 
-#include <array>
 #include <utility>
 
-#include "base/check.h"
+#include "store/ping.h"
 
 namespace interlock::service {
 namespace {
-
-// Touches no table, so it needs no index.
-constexpr db::Sql kPing = "SELECT 1";
-constexpr std::array kStatements = {kPing};
-
-Result<void> RunPing(db::Connection& connection) {
-  IL_TRY(const std::optional<std::int64_t> one,
-         connection.One(kPing, [](const db::Row& row) { return row.Int(0); }));
-  IL_CHECK(one == 1);
-  return {};
-}
 
 // `fn` is shared by the tries of one operation instead of being copied for each.
 resilience::Operation ReadOperation(db::Database& database, db::Database::ReadFn fn,
@@ -67,14 +55,12 @@ Storage::Call Storage::Write(WriteFn fn, Done done) {
 }
 
 Storage::Call Storage::Ping(Duration budget, Done done) {
-  return ping_.Run(ReadOperation(database_, RunPing, budget), std::move(done));
+  return ping_.Run(ReadOperation(database_, store::Ping, budget), std::move(done));
 }
 
 void Storage::Stop() {
   retry_.Stop();
   ping_.Stop();
 }
-
-std::span<const db::Sql> Storage::statements() { return kStatements; }
 
 }  // namespace interlock::service

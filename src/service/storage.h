@@ -3,7 +3,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -64,8 +63,8 @@ class Storage {
   template <typename T>
   Call Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done);
 
-  // Does the database answer at all? One read of a constant past breaker and retry, for /health.
-  // kStorageTimeout when the budget (500 ms there) is used up.
+  // Does the database answer at all? One small read (store/ping.h says what it can show) past
+  // breaker and retry, for /health. kStorageTimeout when the budget (500 ms there) is used up.
   Call Ping(Duration budget, Done done);
 
   resilience::Breaker::State breaker_state() const { return breaker_.state(); }
@@ -74,9 +73,6 @@ class Storage {
   // The first step of closing: ends waits between tries with kUnavailable and refuses new calls.
   // What is queued or running is finished by Database::Close(). Not to be called from a `done`.
   void Stop();
-
-  // Every statement this class runs, for the query-plan test.
-  static std::span<const db::Sql> statements();
 
  private:
   template <typename T, typename Source>

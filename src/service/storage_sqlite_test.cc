@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "db/sqlite/database.h"
 #include "service/storage.h"
+#include "store/schema.h"
 #include "testing/fake_clock.h"
 #include "testing/temp_db.h"
 
@@ -40,6 +41,7 @@ constexpr db::Sql kInsertMuch = "INSERT INTO note (writer, number) VALUES (zerob
 class StorageSqliteTest : public ::testing::Test {
  protected:
   StorageSqliteTest() {
+    for (const db::MigrationStep& step : store::ServerSchema().steps) file_.Make(step.script);
     file_.Make("CREATE TABLE note (writer TEXT, number INTEGER)");
     sqlite::DatabaseOptions options;
     options.path = file_.path();
@@ -284,6 +286,12 @@ TEST_F(StorageSqliteTest, PingFailsAfterClose) {
   const Result<void> result = Ping();
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code(), Errc::kUnavailable);
+}
+
+TEST_F(StorageSqliteTest, PingFailsWhenTheFileWasCutShort) {
+  EXPECT_TRUE(Ping().ok());
+  std::filesystem::resize_file(file_.path(), 0);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(Ping().ok());  // whichever reader gets it
 }
 
 TEST_F(StorageSqliteTest, ClosingAmidWaitsAndQueuesTellsEveryCaller) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "store/meta.h"
+#include "store/ping.h"
 #include "store/schema.h"
 
 namespace interlock::store {
@@ -12,7 +13,7 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     // One line per noun.
-    for (const auto& statements : {MetaStatements()}) {
+    for (const auto& statements : {MetaStatements(), PingStatements()}) {
       std::ranges::copy(statements, std::back_inserter(all));
     }
     return all;
