@@ -233,6 +233,31 @@ TEST_F(ProcessTest, ABrokenOrForeignDatabaseIsRefusedWithARemedy) {
   EXPECT_THAT(nowhere.err, HasSubstr("/proc/nowhere"));
 }
 
+TEST_F(ProcessTest, HealthIs503WhenTheFileIsDamagedUnderIt) {
+  for (const bool cut_short : {false, true}) {
+    SCOPED_TRACE(cut_short ? "cut short" : "overwritten");
+    const auto server = Start();
+    if (cut_short) {
+      EXPECT_EQ(server->Connect().Get("/health")->status, 200);
+      std::filesystem::resize_file(File("test.db"), 0);
+    } else {
+      const auto size = std::filesystem::file_size(File("test.db"));
+      std::fstream(File("test.db"), std::ios::in | std::ios::out) << std::string(size, 'x');
+    }
+    for (int i = 0; i < 8; ++i) {  // whichever reader gets it
+      const auto answer = server->Connect().Get("/health");
+      ASSERT_TRUE(answer);
+      EXPECT_EQ(answer->status, 503);
+      EXPECT_THAT(answer->body,
+                  AllOf(HasSubstr(R"("status":"degraded")"), HasSubstr(R"("error":")"),
+                        HasSubstr("The database does not answer")));
+    }
+    server->process().Signal(SIGKILL);
+    EXPECT_EQ(server->process().Wait(ServerProcess::kPatience), 128 + SIGKILL);
+    std::filesystem::remove(File("test.db"));
+  }
+}
+
 TEST_F(ProcessTest, ConnectionsAboveTheLimitAreRefusedWithRetryAfter) {
   const auto server = Start({"--max-connections=3"});
   std::vector<HttpClient> served;
