@@ -88,15 +88,34 @@ TEST_F(BadStatementTest, AScanIsCaughtInEveryDisguise) {
   EXPECT_THAT(Judge("SELECT * FROM mail WHERE body = ?1"),
               ElementsAre(HasSubstr("reads a whole table: SCAN mail")));
   EXPECT_THAT(Judge("SELECT * FROM mail AS m WHERE m.body = ?1"), Not(IsEmpty()));
-  EXPECT_THAT(Judge("SELECT * FROM mail AS config WHERE body = ?1"), Not(IsEmpty()));
   EXPECT_THAT(Judge("SELECT count(*) FROM mail"), Not(IsEmpty())) << "of an index, still whole";
   EXPECT_THAT(Judge("SELECT agent FROM mail ORDER BY agent"), Not(IsEmpty()));
   EXPECT_THAT(Judge("UPDATE mail SET body = '' WHERE body = ?1"), Not(IsEmpty()));
   EXPECT_THAT(Judge("DELETE FROM mail WHERE body = ?1"), Not(IsEmpty()));
   EXPECT_THAT(Judge("DELETE FROM mail"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("WITH z AS (SELECT 1) DELETE FROM mail"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("/* all */ delete FROM mail"), Not(IsEmpty()));
   EXPECT_THAT(Judge("SELECT * FROM config WHERE id IN (SELECT mail FROM seen)"), Not(IsEmpty()));
   EXPECT_THAT(Judge("WITH r AS MATERIALIZED (SELECT * FROM seen) SELECT * FROM r"), Not(IsEmpty()));
   EXPECT_THAT(Judge("SELECT * FROM mail WHERE agent = ?1 OR body = ?2"), Not(IsEmpty()));
+}
+
+TEST_F(BadStatementTest, AScanUnderAHarmlessNameIsCaught) {
+  EXPECT_THAT(Judge("SELECT * FROM mail AS config WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail config WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail/**/config WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail AS \"config\" WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail \"config\" WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM \"mail\" [config] WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail `config` WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail 'config' WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail \"config of all\" WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail CONSTANT WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT * FROM mail \"CONSTANT ROW\" WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("SELECT body FROM config, mail config WHERE body = ?1"), Not(IsEmpty()));
+  EXPECT_THAT(Judge("WITH z AS MATERIALIZED (SELECT 1 AS id) "
+                    "SELECT * FROM z WHERE id IN (SELECT body FROM mail z)"),
+              Not(IsEmpty()));
 }
 
 TEST_F(BadStatementTest, AnIndexBuiltAtEveryRunIsCaught) {
@@ -108,6 +127,10 @@ TEST_F(BadStatementTest, WhatUsesAnIndexOrAFixedTableIsLetThrough) {
   EXPECT_THAT(Judge("SELECT * FROM mail WHERE agent = ?1 ORDER BY id"), IsEmpty());
   EXPECT_THAT(Judge("SELECT * FROM mail WHERE id > ?1 ORDER BY id LIMIT 10"), IsEmpty());
   EXPECT_THAT(Judge("SELECT * FROM config"), IsEmpty());
+  EXPECT_THAT(Judge("SELECT config.value FROM mail JOIN config WHERE mail.id = ?1"), IsEmpty());
+  EXPECT_THAT(Judge("UPDATE config SET value = ?1"), IsEmpty());
+  EXPECT_THAT(Judge("DELETE FROM config WHERE value = ?1"), IsEmpty());
+  EXPECT_THAT(Judge("SELECT 1"), IsEmpty());
   EXPECT_THAT(Judge("INSERT INTO mail(agent, body) VALUES (?1, ?2) RETURNING id"), IsEmpty());
   EXPECT_THAT(Judge("WITH c AS MATERIALIZED (SELECT * FROM config) SELECT * FROM c"), IsEmpty());
   EXPECT_THAT(Judge("DELETE FROM mail WHERE id = ?1"), IsEmpty());
