@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -107,6 +108,17 @@ Error TimedOutWhileRunning(Duration budget, Effect effect) {
 
 Error Cancelled() { return Error(Errc::kCancelled, "The request was cancelled by its caller."); }
 
+// Of the exception that is being handled.
+Error Threw(std::string_view what) {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return Error(Errc::kInternal, fmt::format("{} threw: {}", what, e.what()));
+  } catch (...) {
+    return Error(Errc::kInternal, fmt::format("{} threw no std::exception", what));
+  }
+}
+
 Error Stopped() {
   return Error(Errc::kUnavailable, "The server is stopping; repeat the request when it is back.");
 }
@@ -173,14 +185,21 @@ class Call::State : public std::enable_shared_from_this<Call::State> {
   Clock::TimerId budget_timer_ IL_GUARDED_BY(mutex_) = 0;
 };
 
+// No try is out while the timer is asked for, so that one that cannot be had ends it here.
 void Call::State::Start() {
   int number = 0;
+  News news;
   {
     MutexLock lock(mutex_);
-    number = CountTry();
-    budget_timer_ =
-        core_->clock.Schedule(operation_.budget, [self = shared_from_this()] { self->TimeIsUp(); });
+    try {
+      budget_timer_ = core_->clock.Schedule(operation_.budget,
+                                            [self = shared_from_this()] { self->TimeIsUp(); });
+      number = CountTry();
+    } catch (...) {
+      news = Finish(std::nullopt, Threw("Asking for the time limit"));
+    }
   }
+  if (news.done) return news.Tell();
   Try(number);
 }
 
@@ -195,14 +214,13 @@ int Call::State::CountTry() {
 // Runs on the clock's thread too, where nothing may escape.
 void Call::State::Try(int number) {
   std::optional<Result<Operation::Ticket>> begun;
-  std::string thrown = "something that is not a std::exception";
+  std::optional<Error> thrown;
   try {
     begun = operation_.begin([self = shared_from_this(), number](Result<void> result) {
       self->TryReported(number, std::move(result));
     });
-  } catch (const std::exception& e) {
-    thrown = e.what();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): said by the default of `thrown`
+  } catch (...) {
+    thrown = Threw("Beginning the try");
   }
 
   if (begun && begun->ok()) {
@@ -226,12 +244,13 @@ void Call::State::Try(int number) {
     if (begun) {
       news = Conclude(std::move(*begun).error());
     } else {
-      news = Finish(std::nullopt, Error(Errc::kInternal, "Beginning the try threw: " + thrown));
+      news = Finish(std::nullopt, *std::move(thrown));
     }
   }
   news.Tell();
 }
 
+// Runs on storage threads, where nothing may escape.
 void Call::State::TryReported(int number, Result<void> result) {
   News news;
   {
@@ -239,11 +258,17 @@ void Call::State::TryReported(int number, Result<void> result) {
     IL_CHECK(try_out_, "a try reports once");
     IL_CHECK(tries_ == number, "a try reports once");
     try_out_ = false;
-    if (MayRetry(result) && Wait()) {
-      last_error_ = result.error();
-      return;
+    std::optional<Error> thrown;
+    try {
+      if (MayRetry(result) && Wait()) {
+        last_error_ = result.error();
+        return;
+      }
+    } catch (...) {
+      core_->RemoveWaiting(shared_from_this());
+      thrown = Threw("Waiting for the next try");
     }
-    news = Conclude(std::move(result));
+    news = thrown ? Finish(std::nullopt, *std::move(thrown)) : Conclude(std::move(result));
   }
   news.Tell();
 }

@@ -87,7 +87,8 @@ class Retry {
   // `settled` is for whoever keeps count of storage's health: it hears what the last try said, or
   // kCancelled if the caller gave up between tries. It runs once, just before `done`, except when
   // the budget is used up on a running try: then later, when that try reports. If that never
-  // happens, or `begin` throws (`done` hears kInternal), `settled` is destroyed without being run.
+  // happens, `settled` is destroyed without being run; so it is when `begin`, the clock's
+  // Schedule() or the random numbers throw, of which `done` hears as kInternal.
   Call Run(Operation operation, Done done, Settled settled = nullptr);
 
   // For shutdown, before what `begin` and `cancel` use is closed. Operations that wait for their

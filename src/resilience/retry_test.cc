@@ -8,6 +8,7 @@
 #include <iostream>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -416,6 +417,62 @@ TEST_F(RetryTest, ALostTryStillAnswersAndDestroysSettledUnrun) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
+// Exceptions of what it is given.
+
+// A clock that has no room for a timer once `schedules_left` is used up.
+class FullClock final : public Clock {
+ public:
+  Timestamp Now() override { return clock.Now(); }
+  Duration Monotonic() override { return clock.Monotonic(); }
+  TimerId Schedule(Duration delay, std::function<void()> fn) override {
+    if (schedules_left-- == 0) throw std::runtime_error("no room for a timer");
+    return clock.Schedule(delay, std::move(fn));
+  }
+  bool Cancel(TimerId id) override { return clock.Cancel(id); }
+
+  testing::FakeClock clock;
+  int schedules_left = 0;
+};
+
+TEST(RetryThrowTest, AClockThatThrowsIsToldAsInternalAtWhateverTimer) {
+  for (int left = 0; left < 3; ++left) {  // the budget's, and those of two waits
+    FullClock clock;
+    clock.schedules_left = left;
+    Retry retry(clock, {}, [] { return 0.0; });
+    testing::ScriptedOperation storage;
+    storage.script = {Busy(), Busy(), Result<void>()};
+    std::vector<Result<void>> told;
+    const auto alive = std::make_shared<int>();
+    retry.Run(
+        storage.Make(), [&](Result<void> result) { told.push_back(std::move(result)); },
+        [alive](const Result<void>&) { FAIL() << "nothing was settled"; });
+    while (clock.clock.AdvanceToNextTimer()) {
+    }
+    ASSERT_EQ(told.size(), 1u) << left;
+    EXPECT_EQ(told[0].error().code(), Errc::kInternal);
+    EXPECT_NE(told[0].error().message().find("no room for a timer"), std::string::npos);
+    EXPECT_EQ(storage.tries(), left);
+    EXPECT_EQ(alive.use_count(), 1);
+    retry.Stop();  // finds nobody waiting
+    EXPECT_EQ(told.size(), 1u);
+  }
+}
+
+TEST(RetryThrowTest, RandomNumbersThatThrowAreToldAsInternal) {
+  testing::FakeClock clock;
+  Retry retry(clock, {}, []() -> double { throw 7; });
+  testing::ScriptedOperation storage;
+  std::vector<Result<void>> told;
+  retry.Run(storage.Make(), [&](Result<void> result) { told.push_back(std::move(result)); });
+  storage.RunIt();
+  storage.Report(Busy());  // on a storage thread, where an exception would end the program
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].error().code(), Errc::kInternal);
+  EXPECT_EQ(clock.timers_waiting(), 0u);
+  retry.Stop();
+  EXPECT_EQ(told.size(), 1u);
+}
+
 // Stopping.
 
 TEST_F(RetryTest, StopEndsWaitsAndRefusesNewOperations) {
@@ -520,9 +577,9 @@ TEST(RetryThreadsTest, EveryOperationIsToldExactlyOnce) {
   all_told.get_future().wait();
   retry.Stop();
   // The last tries of operations that ran out of time may still be out; let them report.
-  std::promise<void> drained;
-  storage.Schedule(milliseconds(50), [&] { drained.set_value(); });
-  drained.get_future().wait();
+  const auto drained = std::make_shared<std::promise<void>>();
+  storage.Schedule(milliseconds(50), [drained] { drained->set_value(); });
+  drained->get_future().wait();
   for (int id = 0; id < kOperations; ++id) {
     ASSERT_EQ(told[id], 1) << id;
     ASSERT_EQ(settled[id], 1) << id;
