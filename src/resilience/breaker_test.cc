@@ -291,7 +291,7 @@ TEST(BreakerObserverTest, HearsEachChangeUnlocked) {
 }
 
 // All start together; each call reports in one of the four ways, while time moves. Whatever the
-// interleaving, at most one probe is admitted per reset timeout.
+// interleaving, the changes it announces fit together and it can be brought back.
 TEST(BreakerThreadsTest, AHundredThreadsKeepItConsistent) {
   constexpr int kThreads = 100;
   constexpr int kCalls = 200;
@@ -347,6 +347,42 @@ TEST(BreakerThreadsTest, AHundredThreadsKeepItConsistent) {
   clock.Advance(milliseconds(1));  // and it can still be brought back
   breaker.Enter().value().Succeed();
   EXPECT_EQ(breaker.state(), State::kClosed);
+}
+
+// It never closes again, so that every permit after the first failure is a probe's.
+TEST(BreakerThreadsTest, AtMostOneProbeIsAdmittedPerResetTimeout) {
+  constexpr int kThreads = 20;
+  constexpr int kCalls = 500;
+  constexpr auto kReset = milliseconds(1);
+  testing::FakeClock clock;
+  Breaker breaker(clock, {.threshold = 1, .reset_timeout = kReset});
+  breaker.Enter().value().Fail();
+  const Duration start = clock.Monotonic();
+  std::atomic<int> probes = 0;
+  std::barrier together(kThreads);
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<Breaker::Permit> lost;  // never reported while it matters
+      together.arrive_and_wait();
+      for (int i = 0; i < kCalls; ++i) {
+        if (auto permit = breaker.Enter(); permit.ok()) {
+          ++probes;
+          if ((t + i) % 2 == 0) {
+            std::move(*permit).Fail();
+          } else {
+            lost.push_back(std::move(*permit));
+          }
+        }
+        if (t == 0) clock.Advance(microseconds(100));
+      }
+      together.arrive_and_wait();  // only now are the lost ones given up
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(probes, 0);
+  EXPECT_LE(probes, (clock.Monotonic() - start) / kReset);
 }
 
 TEST(BreakerThreadsTest, OfAHundredThreadsOneIsTheProbe) {
