@@ -67,7 +67,7 @@ class Running {
       : log_(log),
         lock_(std::move(lock)),
         database_(std::move(database)),
-        storage_(*database_, clock, StorageOptions(log)),
+        storage_(*database_, clock, StorageOptions(options.limits, log)),
         health_(&storage_, clock, options.limits.ping_timeout),
         app_{.version = BuildInfo().version, .log = log, .health = health_},
         router_(http::Routes()),
@@ -100,8 +100,9 @@ class Running {
   }
 
  private:
-  static service::Storage::Options StorageOptions(Logger& log) {
+  static service::Storage::Options StorageOptions(const Limits& limits, Logger& log) {
     service::Storage::Options options;
+    options.budget = limits.storage_timeout;
     options.on_breaker_change = [&log](resilience::Breaker::State from,
                                        resilience::Breaker::State to) {
       log.Warn("the circuit breaker changed", {{"from", ToString(from)}, {"to", ToString(to)}});
@@ -128,6 +129,10 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, Clock& clock,
   sqlite::DatabaseOptions database_options;
   database_options.path = options.database;
   database_options.durability = options.durability;
+  database_options.write_queue_max = options.limits.write_queue_max;
+  database_options.read_queue_max = options.limits.read_queue_max;
+  database_options.batch_max = options.limits.batch_max;
+  database_options.readers = options.limits.readers;
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
   std::vector<http::ListeningSocket> sockets;
   if (!options.socket.empty()) {

@@ -33,6 +33,14 @@ struct Limits {
   // How long a stopping server waits for the requests it has begun.
   std::chrono::milliseconds drain_timeout{5'000};
 
+  // Storage. What may wait for the writer and for the readers, how many writes share one commit,
+  // how many reads run at once, and how long a request's storage may take in all.
+  std::size_t write_queue_max = 4096;
+  std::size_t read_queue_max = 4096;
+  std::size_t batch_max = 256;
+  std::size_t readers = 4;
+  std::chrono::milliseconds storage_timeout{10'000};
+
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
 };
