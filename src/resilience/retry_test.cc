@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <future>
-#include <iostream>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -15,6 +13,7 @@
 
 #include "testing/fake_clock.h"
 #include "testing/scripted_operation.h"
+#include "testing/seeded_random.h"
 
 namespace interlock::resilience {
 namespace {
@@ -133,10 +132,7 @@ TEST_F(RetryTest, ABusyTryThatIsFollowedByAnErrorEndsWithIt) {
 
 TEST_F(RetryTest, JitterLengthensEachWaitByUpToAQuarterAndNeverShortensIt) {
   const Retry::Options options;
-  const char* seed_text = std::getenv("IL_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const std::uint64_t seed = seed_text != nullptr ? std::stoull(seed_text) : 20260102;
-  std::cout << "seed " << seed << "\n";
-  std::mt19937_64 generator(seed);
+  std::mt19937_64 generator(testing::TestSeed());
   std::uniform_real_distribution<double> uniform(0, 1);
   for (int n = 1; n <= 7; ++n) {
     const Duration d = milliseconds(50) * (1 << (n - 1));
