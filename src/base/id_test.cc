@@ -159,6 +159,7 @@ TEST(UuidMakerTest, ManyThreadsGetDifferentOnesEachInRisingOrder) {
   constexpr int kThreads = 8;
   std::vector<std::vector<Uuid>> made(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (std::vector<Uuid>& mine : made) {
     threads.emplace_back([&maker, &mine] {
       for (int i = 0; i < kPerThread; ++i) mine.push_back(maker.Next());

@@ -232,6 +232,7 @@ void ExpectWholeLines(Clock& clock, int flags) {
   std::string all;
   std::thread reader([&] { all = pipe.ReadAll(); });
   std::vector<std::thread> writers;
+  writers.reserve(kThreads);
   for (int id = 0; id < kThreads; ++id) {
     writers.emplace_back([&logger, id] {
       for (int i = 0; i < kLinesPerThread; ++i) {

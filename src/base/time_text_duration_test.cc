@@ -129,7 +129,7 @@ TEST(DurationTextTest, FormatsWithTheLargestUnits) {
       {5'400 * kSecond, "1h30m"},
       {3'600 * kSecond + 1, "1h0.000001s"},
       {7 * kDay, "7d"},
-      {26 * 3'600 * kSecond, "1d2h"},
+      {std::int64_t{26} * 3'600 * kSecond, "1d2h"},
       {kDay + 1'500'000, "1d1.5s"},
       {-250'000, "-250ms"},
       {-5'400 * kSecond, "-1h30m"},

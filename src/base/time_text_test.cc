@@ -123,7 +123,7 @@ TEST(Rfc3339Test, RefusalsSayWhatIsWrong) {
 }
 
 TEST(Rfc3339Test, EveryDayOfTwoCenturiesAndRandomTimesComeBack) {
-  for (std::int64_t day = -71 * 366; day < 131 * 366; ++day) {
+  for (std::int64_t day = std::int64_t{-71} * 366; day < std::int64_t{131} * 366; ++day) {
     const Timestamp time{day * 86'400 * kSecond + day % 1'000};
     ASSERT_EQ(*ParseRfc3339(FormatRfc3339(time)), time);
     const Timestamp whole{day * 86'400 * kSecond};

@@ -59,8 +59,8 @@ CharClass CharClass::Of(std::vector<Range> members) {
 }
 
 const CharClass& CharClass::Any() {
-  static const CharClass any(std::vector<Range>(kUniverse.begin(), kUniverse.end()));
-  return any;
+  static const CharClass kAny(std::vector<Range>(kUniverse.begin(), kUniverse.end()));
+  return kAny;
 }
 
 CharClass CharClass::Complement() const {

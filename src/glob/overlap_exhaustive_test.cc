@@ -165,8 +165,9 @@ TEST(OverlapExhaustiveTest, AllPairsOfAlternationsAgreeWithBruteForce) {
   std::vector<std::string> texts;
   for (const std::string body : {"a,b", "a,b/a", "*,b", "{a,b},b/", "a,{b,b/a}", "a/,**"}) {
     for (const std::string tail : {"", "a", "/a", "*", "/**"}) {
-      texts.push_back("{" + body + "}" + tail);
-      texts.push_back("?{" + body + "}" + tail);
+      const std::string text = std::string("{").append(body).append("}").append(tail);
+      texts.push_back(text);
+      texts.push_back("?" + text);
     }
   }
   CheckAllPairs(texts, AllPaths({"a", "b", "/"}, 8));

@@ -23,6 +23,7 @@ constexpr std::size_t kPool = 2000;
 std::vector<Pattern> MakePool(std::mt19937_64& rng) {
   RandomPatterns random(rng);
   std::vector<Pattern> pool;
+  pool.reserve(kPool);
   for (std::size_t i = 0; i < kPool; ++i) pool.push_back(random.Next());
   return pool;
 }

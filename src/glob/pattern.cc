@@ -218,9 +218,9 @@ class PatternBuilder {
     tokens.insert(tokens.end(), own.begin(), own.end());
     if (!last) tokens.push_back({Kind::kSlash});
     const auto only_dot = [this](const Token& token) {
-      static const CharClass dot = CharClass::Of({{U'.', U'.'}});
+      static const CharClass kDot = CharClass::Of({{U'.', U'.'}});
       if (token.kind == Kind::kLiteral) return token.value == U'.';
-      return token.kind == Kind::kClass && pattern_.classes_[token.value] == dot;
+      return token.kind == Kind::kClass && pattern_.classes_[token.value] == kDot;
     };
     return own.size() > 2 || !std::ranges::all_of(own, only_dot);
   }

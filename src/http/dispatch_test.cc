@@ -124,12 +124,13 @@ TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
 
 // GET /health over a storage whose every state a test can bring about.
 class HealthTest : public DispatchTest {
- protected:
+ public:
   ~HealthTest() override {
     database_.Answer({});
     storage_.Stop();
   }
 
+ protected:
   std::optional<Response> Ask() { return Begin(router_, app_, To(Method::kGet, "/health")); }
 
   void FailReads(int count) {

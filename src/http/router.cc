@@ -24,7 +24,10 @@ std::vector<std::string_view> Split(std::string_view path) {
 Router::Router(std::span<const Route> routes) : routes_(routes) {
   entries_.reserve(routes.size());
   for (const Route& route : routes) entries_.push_back(Parse(route));
-  std::stable_sort(entries_.begin(), entries_.end(), MoreLiteral);
+  // Equal shapes stay in the order of the table.
+  std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
+    return MoreLiteral(a, b) || (!MoreLiteral(b, a) && a.route < b.route);
+  });
   for (std::size_t i = 1; i < entries_.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       const bool same_shape =

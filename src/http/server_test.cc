@@ -51,13 +51,15 @@ constexpr std::array kTestRoutes = {
 
 // A real server on a free port over a database that does what the test says; /health waits for it.
 class ServerTest : public ::testing::Test {
+ public:
+  ~ServerTest() override { Stop(); }
+
  protected:
   ServerTest() {
     for (const Route& route : Routes()) routes_.push_back(route);
     for (const Route& route : kTestRoutes) routes_.push_back(route);
     limits_.linger_timeout = milliseconds(200);
   }
-  ~ServerTest() override { Stop(); }
 
   void Start() {
     router_ = std::make_unique<Router>(routes_);

@@ -63,9 +63,9 @@ Result<std::unique_ptr<addrinfo, AddressInfoDeleter>> Resolve(const std::string&
   return list;
 }
 
-const addrinfo& PreferIpv4(const addrinfo& list) {
-  for (const addrinfo* one = &list; one != nullptr; one = one->ai_next) {
-    if (one->ai_family == AF_INET) return *one;
+const addrinfo* PreferIpv4(const addrinfo* list) {
+  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
+    if (one->ai_family == AF_INET) return one;
   }
   return list;
 }
@@ -195,7 +195,7 @@ void SocketFile::Remove() {
 
 Result<ListeningSocket> ListenTcp(const std::string& host, std::uint16_t port) {
   IL_TRY(const auto list, Resolve(host, port));
-  const addrinfo& address = PreferIpv4(*list);
+  const addrinfo& address = *PreferIpv4(list.get());
   IL_TRY(UniqueFd fd, NewSocket(address.ai_family));
   // Lets a restarted server bind while connections of the old one linger in TIME_WAIT.
   const int on = 1;

@@ -46,7 +46,8 @@ consteval std::string_view JsonName(std::string_view member) {
 
 // Reads one member. `initial` is what the struct gives the field when nothing is sent.
 template <typename M>
-Result<M> DecodeMember(const Value* found, M initial, const DecodeContext& at) {
+Result<M> DecodeMember(const Value* found, M initial,  // NOLINT(*-unnecessary-value-param)
+                       const DecodeContext& at) {
   if constexpr (kIsField<M>) {
     if (found == nullptr) return M();
     if (found->is_null()) return M::Null();

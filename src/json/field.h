@@ -21,8 +21,8 @@ class Field {
 
   Field() = default;  // absent
   // Implicit on purpose: `request.title = "x";` is how a field is set.
-  Field(T value)
-      : value_(std::move(value)), presence_(Presence::kPresent) {}  // NOLINT(*-explicit-*)
+  Field(T value)  // NOLINT(*-explicit-*)
+      : value_(std::move(value)), presence_(Presence::kPresent) {}
   static Field Null() {
     Field field;
     field.presence_ = Presence::kNull;

@@ -47,7 +47,7 @@ class Bridge : public std::enable_shared_from_this<Bridge<T>> {
 
   Bridge(boost::asio::any_io_executor executor, Handler handler)
       : executor_(boost::asio::prefer(std::move(executor),
-                                      boost::asio::execution::outstanding_work.tracked)),
+                                      boost::asio::execution::outstanding_work_t::tracked)),
         handler_(std::move(handler)) {}
 
   template <typename Start>

@@ -20,14 +20,15 @@ namespace {
 namespace asio = boost::asio;
 
 class AwaitTest : public ::testing::Test {
- protected:
+ public:
   ~AwaitTest() override { storage_.Stop(); }
 
+ protected:
   // Runs one coroutine that awaits `start`; its result lands in result_.
   template <typename Start>
   void Spawn(Start start) {
     asio::co_spawn(strand_, Body(std::move(start)),
-                   asio::bind_cancellation_slot(cancel_.slot(), [](std::exception_ptr e) {
+                   asio::bind_cancellation_slot(cancel_.slot(), [](const std::exception_ptr& e) {
                      if (e) std::rethrow_exception(e);
                    }));
   }

@@ -39,6 +39,9 @@ constexpr db::Sql kLarge = "PRAGMA max_page_count = 1000000";
 constexpr db::Sql kInsertMuch = "INSERT INTO note (writer, number) VALUES (zeroblob(1000000), 0)";
 
 class StorageSqliteTest : public ::testing::Test {
+ public:
+  ~StorageSqliteTest() override { Close(); }
+
  protected:
   StorageSqliteTest() {
     for (const db::MigrationStep& step : store::ServerSchema().steps) file_.Make(step.script);
@@ -48,7 +51,6 @@ class StorageSqliteTest : public ::testing::Test {
     database_ = sqlite::Database::Open(options, clock_).value();
     UseClock(clock_);
   }
-  ~StorageSqliteTest() override { Close(); }
 
   void UseClock(Clock& clock) {
     storage_ = std::make_unique<Storage>(

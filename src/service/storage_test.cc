@@ -32,6 +32,12 @@ Error Io() { return Error(Errc::kIo, "disk I/O error"); }
 // The real database, stepped by hand on virtual time: a request is queued until the test steps, and
 // running while its function runs.
 class StorageTest : public ::testing::Test {
+ public:
+  ~StorageTest() override {
+    storage_->Stop();
+    EXPECT_TRUE(database_->Close().ok());
+  }
+
  protected:
   StorageTest() {
     for (const db::MigrationStep& step : store::ServerSchema().steps) file_.Make(step.script);
@@ -41,10 +47,6 @@ class StorageTest : public ::testing::Test {
     options.drive = sqlite::Drive::kByHand;
     database_ = sqlite::Database::Open(options, clock_).value();
     storage_ = std::make_unique<Storage>(*database_, clock_);
-  }
-  ~StorageTest() override {
-    storage_->Stop();
-    EXPECT_TRUE(database_->Close().ok());
   }
 
   Storage::Done Keep() {
