@@ -84,6 +84,15 @@ class ServerTest : public ::testing::Test {
   }
   HttpClient Connect() const { return HttpClient::Tcp(port_); }
   std::string SocketPath() const { return directory_.path() / "s.sock"; }
+  // False when the server does not come to have that many within the patience.
+  bool AwaitConnections(std::size_t count) {
+    const Duration end = clock_.Monotonic() + std::chrono::seconds(10);
+    while (server_->connections() != count) {
+      if (clock_.Monotonic() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
   // Blocks until a handler waits for the database.
   void AwaitHeld(std::size_t count) {
     while (database_.held() < count) std::this_thread::yield();
@@ -163,7 +172,7 @@ TEST_F(ServerTest, ConnectionsAboveTheLimitAreToldAndOthersServedAgainWhenOneLea
     EXPECT_TRUE(third.ClosedByServer());
     EXPECT_EQ(first.Get("/health")->status, 200);
   }
-  while (server_->connections() > 1) std::this_thread::yield();
+  EXPECT_TRUE(AwaitConnections(1));
   EXPECT_EQ(Connect().Get("/health")->status, 200);
 }
 
@@ -255,9 +264,41 @@ TEST_F(ServerTest, AClientThatDoesNotReadItsAnswerIsDropped) {
   limits_.write_timeout = milliseconds(50);
   Start();
   HttpClient client = Connect();
+  EXPECT_TRUE(AwaitConnections(1));
   client.Request("GET", "/huge");
-  while (server_->connections() == 0) std::this_thread::yield();
-  while (server_->connections() > 0) std::this_thread::yield();
+  EXPECT_TRUE(AwaitConnections(0));
+}
+
+// The deadline passes while the server has bytes at hand, so that there is nothing to cancel.
+TEST_F(ServerTest, AClientThatStopsReadingInTheMiddleIsDropped) {
+  limits_.write_timeout = milliseconds(5);
+  Start();
+  for (int i = 0; i < 8; ++i) {
+    HttpClient client = Connect();
+    EXPECT_TRUE(AwaitConnections(1));
+    client.Request("GET", "/huge");
+    const Duration end = clock_.Monotonic() + limits_.write_timeout * 3 / 2;
+    std::vector<char> some(std::size_t{1024} * 1024);  // faster than the server writes
+    while (clock_.Monotonic() < end && ::recv(client.fd(), some.data(), some.size(), 0) > 0) {
+    }
+    ASSERT_TRUE(AwaitConnections(0)) << i;
+  }
+}
+
+TEST_F(ServerTest, ABurstAtTheEndOfTheLingerTimeDoesNotKeepTheConnection) {
+  limits_.linger_timeout = milliseconds(50);
+  limits_.linger_bytes_max = std::size_t{1} << 40;  // out of reach
+  Start();
+  const std::string burst(std::size_t{64} * 1024, 'x');
+  for (int i = 0; i < 4; ++i) {
+    HttpClient client = Connect();
+    client.Send("no request\r\n\r\n");
+    ASSERT_EQ(client.Read()->status, 400);
+    const Duration end = clock_.Monotonic() + limits_.linger_timeout * 3 / 2;
+    while (clock_.Monotonic() < end && client.Send(burst)) {
+    }
+    ASSERT_TRUE(AwaitConnections(0)) << i;  // though the client is silent now, and still there
+  }
 }
 
 TEST_F(ServerTest, AClientThatResetsInTheMiddleHarmsNobody) {
@@ -273,7 +314,7 @@ TEST_F(ServerTest, AClientThatResetsInTheMiddleHarmsNobody) {
   database_.Succeed();
   database_.Answer({});
   EXPECT_EQ(Connect().Get("/health")->status, 200);
-  while (server_->connections() > 0) std::this_thread::yield();
+  EXPECT_TRUE(AwaitConnections(0));
 }
 
 TEST_F(ServerTest, AClientThatFinishedSendingStillGetsItsAnswers) {
@@ -336,7 +377,7 @@ TEST_F(ServerTest, ARequestThatOutlastsTheDrainIsAbortedAndTheServerStillStops) 
   HttpClient half = Connect();
   half.Send("GET /hea");
   AwaitHeld(1);
-  while (server_->connections() < 2) std::this_thread::yield();
+  EXPECT_TRUE(AwaitConnections(2));
   database_.StartHeld();  // it cannot be taken back: closing the database ends it
   EXPECT_EQ(Stop(), Server::Drained::kSomeAborted);
   EXPECT_FALSE(busy.Read());

@@ -18,6 +18,7 @@ namespace asio = boost::asio;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr Duration kNever = Duration::max();
+constexpr std::chrono::milliseconds kCancelAgain{50};
 constexpr std::size_t kReadChunk = 4096;  // idle connections keep one, so it stays small
 constexpr std::size_t kBodyChunk = std::size_t{64} * 1024;
 
@@ -160,7 +161,7 @@ asio::awaitable<void> Session::Linger() {
   std::size_t total = 0;
   while (total < context_.limits.linger_bytes_max) {
     const auto [failed, size] = co_await socket_.async_read_some(asio::buffer(dropped), kAwait);
-    if (failed) break;
+    if (failed || timed_out_) break;
     total += size;
   }
   ClearDeadline();
@@ -178,15 +179,16 @@ void Session::Abort() {
 }
 
 void Session::SetDeadline(Duration from_now) {
+  timed_out_ = false;
   deadline_ = context_.clock.Monotonic() + from_now;
-  if (deadline_ < armed_until_) ArmTimer();
+  if (deadline_ < armed_until_) ArmTimer(deadline_);
 }
 
 void Session::ClearDeadline() { deadline_ = kNever; }
 
-void Session::ArmTimer() {
-  armed_until_ = deadline_;
-  timer_.expires_after(deadline_ - context_.clock.Monotonic());
+void Session::ArmTimer(Duration when) {
+  armed_until_ = when;
+  timer_.expires_after(when - context_.clock.Monotonic());
   timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
     if (error) return;
     if (const auto self = weak.lock()) self->OnTimer();
@@ -196,10 +198,14 @@ void Session::ArmTimer() {
 void Session::OnTimer() {
   armed_until_ = kNever;
   if (deadline_ == kNever) return;
-  if (deadline_ > context_.clock.Monotonic()) return ArmTimer();
+  const Duration now = context_.clock.Monotonic();
+  if (deadline_ > now) return ArmTimer(deadline_);
   timed_out_ = true;
   boost::system::error_code ignored;
   socket_.cancel(ignored);
+  // A read or write that had just ended is not cancelled, and the next part of it may already be
+  // under way: ask again until the deadline is taken back.
+  ArmTimer(now + kCancelAgain);
 }
 
 }  // namespace interlock::http

@@ -66,11 +66,11 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<void> Linger();
   void Close();
 
-  // A peer that is too slow has its read or write cancelled. Moving the deadline further away
-  // costs nothing: the timer looks at it when it fires.
+  // A peer that is too slow has its read or write cancelled, again and again until the deadline is
+  // cleared. Moving the deadline further away costs nothing: the timer looks at it when it fires.
   void SetDeadline(Duration from_now);
   void ClearDeadline();
-  void ArmTimer();
+  void ArmTimer(Duration when);
   void OnTimer();
 
   Socket socket_;
