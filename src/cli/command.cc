@@ -90,6 +90,11 @@ Outcome RunHelp(const Invocation& invocation) {
   if (invocation.arguments.empty()) return {kExitOk, Usage(), ""};
   const Command* const command = FindCommand(invocation.arguments.front());
   if (command == nullptr) return UnknownCommand(invocation.arguments.front());
+  if (invocation.arguments.size() > 1) {
+    return {kExitUsage, "",
+            fmt::format("ic: help: unexpected argument '{}'\nusage: ic help [command]\n",
+                        invocation.arguments[1])};
+  }
   return {kExitOk, HelpOf(*command), ""};
 }
 
@@ -112,20 +117,23 @@ std::span<const Command> Commands() { return kCommands; }
 
 Outcome Run(std::span<const char* const> arguments) {
   Invocation invocation;
+  bool named = false;  // an empty word is a command too, though an unknown one
   for (const std::string_view argument : arguments) {
     if (TakeGlobalFlag(argument, invocation)) continue;
-    if (invocation.command.empty() && argument == "--version") {
+    if (named) {
+      invocation.arguments.push_back(argument);
+    } else if (argument == "--version") {
       invocation.command = "version";
-    } else if (invocation.command.empty() && argument.starts_with('-')) {
+      named = true;
+    } else if (argument.starts_with('-')) {
       return {kExitUsage, "",
               fmt::format("ic: unknown flag '{}'\nrun 'ic help' for the flags\n", argument)};
-    } else if (invocation.command.empty()) {
-      invocation.command = argument;
     } else {
-      invocation.arguments.push_back(argument);
+      invocation.command = argument;
+      named = true;
     }
   }
-  if (invocation.command.empty()) return {kExitOk, Usage(), ""};
+  if (!named) return {kExitOk, Usage(), ""};
   const Command* const command = FindCommand(invocation.command);
   if (command == nullptr) return UnknownCommand(invocation.command);
   if (invocation.help) return {kExitOk, HelpOf(*command), ""};

@@ -56,7 +56,11 @@ TEST(CommandTest, UnknownCommandsAreUsageErrorsWithAHint) {
   EXPECT_EQ(Ic({"--frobnicate", "version"}).exit_code, 3);
   EXPECT_EQ(Ic({"version", "--frobnicate"}).exit_code, 3);
   EXPECT_EQ(Ic({"version", "extra"}).exit_code, 3);
-  EXPECT_EQ(Ic({""}).exit_code, 0);
+  EXPECT_EQ(Ic({"help", "version", "extra"}).exit_code, 3);
+  EXPECT_THAT(Ic({""}).err, StartsWith("ic: unknown command ''\n"));
+  EXPECT_EQ(Ic({""}).exit_code, 3);
+  EXPECT_EQ(Ic({"", "version"}).exit_code, 3);
+  EXPECT_EQ(Ic({"help", ""}).exit_code, 3);
 }
 
 TEST(CommandTest, VersionIsForPeopleAndForPrograms) {
@@ -74,6 +78,11 @@ TEST(CommandTest, VersionIsForPeopleAndForPrograms) {
     for (const char* key : {"commit_time", "dirty", "os", "arch", "source", "compiler"}) {
       EXPECT_THAT(json.out, HasSubstr("\"" + std::string(key) + "\": "));
     }
+#if defined(__clang__)
+    EXPECT_THAT(json.out, HasSubstr("\"compiler\": \"clang++ " __clang_version__));
+#else
+    EXPECT_THAT(json.out, HasSubstr("\"compiler\": \"g++ " __VERSION__));
+#endif
   }
   EXPECT_EQ(Ic({"version", "--json=false"}).out, text.out);
 }

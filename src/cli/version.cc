@@ -18,7 +18,13 @@ std::string_view Architecture() {
 #endif
 }
 
-std::string_view Compiler() { return "g++ " __VERSION__; }
+std::string_view Compiler() {
+#if defined(__clang__)
+  return "clang++ " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
 
 }  // namespace
 
