@@ -97,6 +97,8 @@ class Server::Impl {
     for (const auto kind : {ListeningSocket::Kind::kUnix, ListeningSocket::Kind::kTcp}) {
       for (Listener& listener : listeners_) {
         if (listener.kind != kind) continue;
+        // While it is served nobody else takes the path, and the number of its inode is ours.
+        listener.file.Remove();
         std::promise<void> closed;
         asio::post(listener.acceptor.get_executor(), [&] {
           boost::system::error_code ignored;
@@ -105,7 +107,6 @@ class Server::Impl {
           closed.set_value();
         });
         closed.get_future().wait();
-        listener.file.Remove();
       }
     }
   }

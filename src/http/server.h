@@ -34,7 +34,7 @@ class Server {
   void Listen(ListeningSocket socket);
   void Start();
 
-  // Closes the Unix sockets and removes their files, then closes the TCP ones.
+  // Removes the files of the Unix sockets and closes these, then closes the TCP ones.
   void StopAccepting();
 
   enum class Drained : std::uint8_t { kAll, kSomeAborted };

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -77,14 +78,16 @@ Error PortTaken(const std::string& host, std::uint16_t port) {
                            host, holder.empty() ? "" : " by " + holder));
 }
 
-// Who serves the socket at `address`? Nothing: nobody does.
+// Who serves the socket at `address`? Nothing: certainly nobody does.
 std::optional<std::string> LiveServer(const sockaddr_un& address) {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    // EAGAIN: its backlog is full, so it lives. Without the right to connect we cannot know.
-    if (errno == EAGAIN) return "a busy process";
+    // Only these two say that nobody is there; whatever else went wrong proves nothing.
+    if (errno == ECONNREFUSED || errno == ENOENT) return std::nullopt;
+    if (errno == EAGAIN) return "a busy process";  // its backlog is full, so it lives
     if (errno == EACCES || errno == EPERM) return "a process of another user";
-    return std::nullopt;
+    if (errno == EPROTOTYPE) return "a process that speaks something else there";
+    return fmt::format("an unknown process (asking failed: {})", ErrnoText(errno));
   }
   ucred peer{};
   socklen_t length = sizeof(peer);
@@ -100,7 +103,7 @@ Error SocketTaken(const std::filesystem::path& path, const std::string& by) {
                            path.string(), by));
 }
 
-// Takes the dead socket file at `path` away, unless it is anything else.
+// Takes the dead socket file at `path` away, unless it is anything else. REQUIRES: a StartLock.
 Result<void> ClearStale(const std::filesystem::path& path, const sockaddr_un& address) {
   struct stat before{};
   if (::lstat(path.c_str(), &before) != 0) return {};  // gone by itself: bind again
@@ -110,27 +113,62 @@ Result<void> ClearStale(const std::filesystem::path& path, const sockaddr_un& ad
                                                  path.string()));
   }
   if (const auto server = LiveServer(address)) return SocketTaken(path, *server);
-  // Between bind and listen a living server refuses connections too; ask once more after a moment.
+  // Between bind and listen a program that knows no StartLock refuses connections too; ask once
+  // more after a moment.
   ::poll(nullptr, 0, 20);
   if (const auto server = LiveServer(address)) return SocketTaken(path, *server);
 
-  // Two starting servers may both see a dead file. Moving it away first lets us check that what we
-  // are about to delete is what we looked at, and not the other's new socket.
-  const std::filesystem::path aside = path.string() + fmt::format(".stale-{}", ::getpid());
-  if (::rename(path.c_str(), aside.c_str()) != 0) {
-    if (errno == ENOENT) return {};
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return Error(Errc::kUnavailable, fmt::format("cannot replace the stale socket {}: {}",
                                                  path.string(), ErrnoText(errno)));
   }
-  struct stat moved{};
-  if (::lstat(aside.c_str(), &moved) == 0 &&
-      (moved.st_ino != before.st_ino || moved.st_dev != before.st_dev)) {
-    ::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
-    return SocketTaken(path, "a process that has just started");
-  }
-  ::unlink(aside.c_str());
   return {};
 }
+
+// Held from looking at a socket file until it is served: of servers that start on one path only one
+// at a time may judge what is there, or one would delete what another has just made. (Comparing
+// inodes would not tell: their numbers are used again at once.)
+//
+// The lock is the file "<path>.lock". Whoever holds it removes it, so a lock counts only while its
+// file has a name.
+class StartLock {
+ public:
+  static Result<StartLock> Acquire(const std::filesystem::path& socket) {
+    StartLock lock;
+    const std::string path = socket.string() + ".lock";
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      if (attempt > 0) ::poll(nullptr, 0, kPauseMillis);
+      UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      if (fd.get() < 0) {
+        return Error(Errc::kUnavailable,
+                     fmt::format("cannot make the file {}: {}; check that its directory exists and "
+                                 "is writable",
+                                 path, ErrnoText(errno)));
+      }
+      struct stat info{};
+      if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ::fstat(fd.get(), &info) != 0) continue;
+      if (info.st_nlink == 0) continue;
+      lock.path_ = path;
+      lock.fd_ = std::move(fd);
+      return lock;
+    }
+    return SocketTaken(socket, "a process that is starting");
+  }
+  StartLock(StartLock&& other) noexcept
+      : path_(std::exchange(other.path_, {})), fd_(std::move(other.fd_)) {}
+  StartLock& operator=(StartLock&&) = delete;
+  ~StartLock() {
+    if (!path_.empty()) ::unlink(path_.c_str());  // then fd_ frees the lock
+  }
+
+ private:
+  static constexpr int kAttempts = 400;
+  static constexpr int kPauseMillis = 5;
+  StartLock() = default;
+
+  std::string path_;
+  UniqueFd fd_;
+};
 
 Result<sockaddr_un> UnixAddress(const std::filesystem::path& path) {
   sockaddr_un address{};
@@ -231,11 +269,14 @@ Result<ListeningSocket> ListenUnix(const std::filesystem::path& path) {
     return Error(Errc::kUnavailable,
                  fmt::format("cannot set the mode of a socket: {}", ErrnoText(errno)));
   }
+  IL_TRY(const StartLock lock, StartLock::Acquire(path));
   IL_TRY_VOID(BindUnix(fd.get(), path, address));
   struct stat made{};
   if (::lstat(path.c_str(), &made) != 0) {
+    const int error = errno;
+    ::unlink(path.c_str());
     return Error(Errc::kUnavailable, fmt::format("the socket {} vanished while it was made: {}",
-                                                 path.string(), ErrnoText(errno)));
+                                                 path.string(), ErrnoText(error)));
   }
   SocketFile file(path, made.st_dev, made.st_ino);
   if (::listen(fd.get(), kBacklog) != 0 || ::chmod(path.c_str(), 0660) != 0) {

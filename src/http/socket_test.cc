@@ -7,9 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <latch>
+#include <vector>
 
 #include "testing/http_client.h"
 #include "testing/temp_db.h"
@@ -24,12 +28,16 @@ class SocketTest : public ::testing::Test {
   std::filesystem::path Path() const { return directory_.path() / "i.sock"; }
 
   // Leaves a socket file behind that nobody serves, as a killed process does.
-  void LeaveStaleSocket() const {
-    const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM, 0));
+  void LeaveStaleSocket() const { BindForeign(SOCK_STREAM); }
+
+  // A socket of another program, bound at the path.
+  UniqueFd BindForeign(int type) const {
+    UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, Path().c_str());
-    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
   }
   static std::string Me() { return "(pid " + std::to_string(::getpid()) + ")"; }
 
@@ -86,6 +94,28 @@ TEST_F(SocketTest, AStaleSocketFileIsReplaced) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
 }
 
+TEST_F(SocketTest, OfManyThatStartOnAStaleSocketOneWinsAndItsFileAnswers) {
+  constexpr int kRounds = 25;
+  constexpr int kStarters = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    LeaveStaleSocket();
+    std::vector<std::future<Result<ListeningSocket>>> starters;
+    std::latch begin(kStarters);
+    for (int i = 0; i < kStarters; ++i) {
+      starters.push_back(std::async(std::launch::async, [&] {
+        begin.arrive_and_wait();
+        return ListenUnix(Path());
+      }));
+    }
+    std::vector<Result<ListeningSocket>> sockets;
+    for (auto& starter : starters) sockets.push_back(starter.get());
+    const auto winners = std::ranges::count_if(sockets, [](const auto& one) { return one.ok(); });
+    ASSERT_EQ(winners, 1) << "round " << round;
+    ASSERT_TRUE(interlock::testing::HttpClient::Unix(Path()).connected()) << "round " << round;
+    ASSERT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
+  }
+}
+
 TEST_F(SocketTest, ALiveSocketIsRefusedWithItsServerAndKept) {
   const auto first = ListenUnix(Path());
   ASSERT_TRUE(first.ok());
@@ -94,6 +124,24 @@ TEST_F(SocketTest, ALiveSocketIsRefusedWithItsServerAndKept) {
   EXPECT_THAT(second.error().message(), HasSubstr(Me()));
   EXPECT_THAT(second.error().message(), HasSubstr("--socket"));
   EXPECT_TRUE(interlock::testing::HttpClient::Unix(Path()).connected());
+}
+
+TEST_F(SocketTest, ALiveSocketOfAnotherTypeIsRefusedAndKept) {
+  for (const int type : {SOCK_DGRAM, SOCK_SEQPACKET}) {
+    const UniqueFd theirs = BindForeign(type);
+    if (type == SOCK_SEQPACKET) {
+      ASSERT_EQ(::listen(theirs.get(), 1), 0);
+    }
+    struct stat before{};
+    ASSERT_EQ(::lstat(Path().c_str(), &before), 0);
+    const auto ours = ListenUnix(Path());
+    ASSERT_FALSE(ours.ok());
+    EXPECT_THAT(ours.error().message(), HasSubstr("--socket"));
+    struct stat after{};
+    ASSERT_EQ(::lstat(Path().c_str(), &after), 0);
+    EXPECT_EQ(after.st_ino, before.st_ino);
+    std::filesystem::remove(Path());
+  }
 }
 
 TEST_F(SocketTest, AFileThatIsNoSocketIsNeverTouched) {
