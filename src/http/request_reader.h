@@ -38,7 +38,8 @@ class RequestReader {
   std::span<char> Prepare(std::size_t size);
   void Commit(std::size_t size);
 
-  // True: no byte of a next request is here, so the peer may be called idle.
+  // True: no byte of a next request is here, so the peer may be called idle. Blank lines that
+  // Advance() has passed are none.
   bool idle() const;
 
   Result<Step> Advance();

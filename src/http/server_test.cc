@@ -201,6 +201,8 @@ TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
   HttpClient third = Connect();
   EXPECT_TRUE(third.ClosedByServer());
   EXPECT_EQ(first.Get("/health")->status, 200);
+  EXPECT_EQ(Stop(), Server::Drained::kSomeAborted);
+  EXPECT_EQ(captured_.text(), "");  // an aborted refusal is no mistake of ours
 }
 
 TEST_F(ServerTest, ASilentFreshConnectionIsClosedAfterTheHeaderTimeout) {
@@ -258,6 +260,26 @@ TEST_F(ServerTest, AnIdleConnectionIsClosedOnlyAfterTheIdleTimeout) {
   const Duration begin = clock_.Monotonic();
   EXPECT_TRUE(client.ClosedByServer());
   EXPECT_GE(clock_.Monotonic() - begin, milliseconds(250));  // not the header's 30 ms
+}
+
+TEST_F(ServerTest, ABlankLineAfterABodyStartsNoRequest) {
+  limits_.header_timeout = milliseconds(30);
+  limits_.idle_timeout = milliseconds(300);
+  Start();
+  for (const std::string_view blank : {"\r\n", "\r\n\r\n"}) {
+    HttpClient together = Connect();
+    together.Request("POST", "/echo", "a");
+    together.Send(blank);
+    HttpClient later = Connect();
+    later.Request("POST", "/echo", "b");
+    EXPECT_EQ(together.Read()->body, "a");
+    EXPECT_EQ(later.Read()->body, "b");
+    later.Send(blank);
+    const Duration begin = clock_.Monotonic();
+    EXPECT_TRUE(later.ClosedByServer());  // without a 408
+    EXPECT_GE(clock_.Monotonic() - begin, milliseconds(250));
+    EXPECT_TRUE(together.ClosedByServer());
+  }
 }
 
 TEST_F(ServerTest, AClientThatDoesNotReadItsAnswerIsDropped) {

@@ -73,6 +73,7 @@ asio::awaitable<void> Session::Run() {
 }
 
 asio::awaitable<void> Session::Refuse() {
+  co_await asio::this_coro::throw_if_cancelled(false);
   const Response refusal = ErrorResponse(NoRoom());
   const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
   if (written) co_await Linger();
@@ -86,11 +87,7 @@ void Session::Close() {
 }
 
 asio::awaitable<Session::Incoming> Session::ReadRequest() {
-  if (reader_.idle()) {
-    const bool spoke = co_await WaitForFirstByte();
-    if (!spoke) co_return std::nullopt;
-  }
-  enum class Phase { kBuffered, kHeader, kBody } phase = Phase::kBuffered;
+  enum class Phase { kBuffered, kIdle, kHeader, kBody } phase = Phase::kBuffered;
   while (true) {
     auto step = reader_.Advance();
     if (!step.ok()) co_return std::move(step).error();
@@ -104,7 +101,14 @@ asio::awaitable<Session::Incoming> Session::ReadRequest() {
       SetDeadline(context_.limits.body_timeout);
       continue;
     }
-    if (phase == Phase::kBuffered) {
+    if (reader_.idle()) {
+      // A blank line after a body leaves the peer as idle as it was.
+      if (std::exchange(phase, Phase::kIdle) != Phase::kIdle) SetDeadline(IdleTime());
+      const bool spoke = co_await WaitForBytes();
+      if (!spoke) co_return std::nullopt;
+      continue;
+    }
+    if (phase < Phase::kHeader) {
       phase = Phase::kHeader;
       SetDeadline(context_.limits.header_timeout);
     }
@@ -117,8 +121,12 @@ asio::awaitable<Session::Incoming> Session::ReadRequest() {
 
 // A fresh connection must speak as soon as a slow one must finish its header; between requests a
 // client may rest longer.
-asio::awaitable<bool> Session::WaitForFirstByte() {
-  SetDeadline(served_one_ ? context_.limits.idle_timeout : context_.limits.header_timeout);
+Duration Session::IdleTime() const {
+  return served_one_ ? context_.limits.idle_timeout : context_.limits.header_timeout;
+}
+
+asio::awaitable<bool> Session::WaitForBytes() {
+  if (draining_) co_return false;
   waiting_ = true;
   const ReadOutcome read = co_await ReadSome(kReadChunk);
   waiting_ = false;
@@ -169,7 +177,8 @@ asio::awaitable<void> Session::Linger() {
 
 void Session::Drain() {
   draining_ = true;
-  if (waiting_) socket_.cancel();
+  boost::system::error_code ignored;
+  if (waiting_) socket_.cancel(ignored);
 }
 
 void Session::Abort() {

@@ -58,7 +58,8 @@ class Session : public std::enable_shared_from_this<Session> {
   using Incoming = std::optional<Result<RequestReader::Taken>>;  // nothing: the peer is gone
 
   boost::asio::awaitable<Incoming> ReadRequest();
-  boost::asio::awaitable<bool> WaitForFirstByte();
+  boost::asio::awaitable<bool> WaitForBytes();
+  Duration IdleTime() const;
   boost::asio::awaitable<ReadOutcome> ReadSome(std::size_t chunk);
   boost::asio::awaitable<bool> WriteText(std::string_view head, std::string_view body);
   boost::asio::awaitable<bool> Answer(const Response& response, Method method,
