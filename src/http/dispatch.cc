@@ -49,15 +49,18 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
 
   std::string what;
   try {
-    co_return co_await match.route->handler(app, std::move(request));
+    Response response = co_await match.route->handler(app, std::move(request));
+    if (!response.fault.empty()) {
+      app.log.Error("a handler failed", {{"route", match.route->path}, {"what", response.fault}});
+    }
+    co_return response;
   } catch (const std::exception& e) {
     what = e.what();
+  } catch (...) {
+    what = "not a std::exception";
   }
-  // The detail stays with us: it may hold what the client must not see.
   app.log.Error("a handler threw", {{"route", match.route->path}, {"what", what}});
-  co_return ErrorResponse(Error(Errc::kInternal,
-                                "The server made a mistake and logged it; trying the same request "
-                                "again is unlikely to help, reporting it is."));
+  co_return ErrorResponse(Error(Errc::kInternal, std::move(what)));
 }
 
 }  // namespace interlock::http

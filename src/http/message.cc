@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/time_text.h"
 #include "json/object_text.h"
 
 namespace interlock::http {
@@ -34,6 +35,18 @@ std::optional<std::int64_t> RetryAfter(const Error& error) {
   }
   if (error.http_status() == 503 || error.http_status() == 429) return 1;
   return std::nullopt;
+}
+
+// Thousands of answers share a second; each thread writes it down once.
+std::string_view DateText(Timestamp now) {
+  thread_local std::int64_t known_second = -1;
+  thread_local std::string text;
+  const std::int64_t second = now.micros / 1'000'000;
+  if (second != known_second || text.empty()) {
+    text = FormatRfc1123(now);
+    known_second = second;
+  }
+  return text;
 }
 
 // A value that came with CR or LF would end the header early.
@@ -87,6 +100,16 @@ Response Response::Json(int status, std::string json) {
 }
 
 Response ErrorResponse(const Error& error) {
+  if (error.code() == Errc::kInternal) {
+    json::ObjectText body;
+    body.Add("error", Describe(Errc::kInternal).slug)
+        .Add("message",
+             "The server made a mistake and logged it; trying the same request again is unlikely "
+             "to help, reporting it is.");
+    Response response = Response::Json(error.http_status(), body.Text());
+    response.fault = error.message();
+    return response;
+  }
   json::ObjectText body;
   body.Add("error", error.slug()).Add("message", error.message());
   for (const auto& [key, value] : error.details()) {
@@ -140,11 +163,12 @@ std::string_view ReasonPhrase(int status) {
   }
 }
 
-std::string HeadText(const Response& response, Persistence persistence) {
+std::string HeadText(const Response& response, Persistence persistence, Timestamp now) {
   std::string head = "HTTP/1.1 ";
   head.reserve(256);
   head.append(std::to_string(response.status)).append(" ");
   head.append(ReasonPhrase(response.status)).append("\r\n");
+  head.append("Date: ").append(DateText(now)).append("\r\n");
   for (const auto& [name, value] : response.headers.fields()) AppendField(head, name, value);
   if (response.status != 204) {
     AppendField(head, "Content-Length", std::to_string(response.body.size()));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace interlock::http {
@@ -61,13 +62,15 @@ struct Response {
   int status = 200;
   Headers headers;
   std::string body;
+  std::string fault = {};  // our own mistake behind a 500: for the log, never sent
 
   // `json` is one compact JSON value; the body ends with a newline.
   static Response Json(int status, std::string json);
 };
 
 // {"error","message", details…} with the status of the error's code; errors that pass by themselves
-// carry Retry-After.
+// carry Retry-After. Of our own mistakes (kInternal) the client learns only that there was one: the
+// message may hold what it must not see, and becomes the response's fault.
 Response ErrorResponse(const Error& error);
 
 // "Not Found"; "" for a status we never send.
@@ -80,7 +83,8 @@ enum class Persistence : std::uint8_t {
   kKeepOpenAndSaySo,  // HTTP/1.0 clients must be told
 };
 
-// The status line and header of an answer, with the empty line; Content-Length as the body has it.
-std::string HeadText(const Response& response, Persistence persistence);
+// The status line and header of an answer, with the empty line; Content-Length as the body has it,
+// Date as `now` has it.
+std::string HeadText(const Response& response, Persistence persistence, Timestamp now);
 
 }  // namespace interlock::http

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/time_text.h"
 #include "http/app.h"
 #include "http/router.h"
 #include "http/routes.h"
@@ -120,6 +121,9 @@ TEST_F(ServerTest, ServesTcpAndUnixSocketAlike) {
   ASSERT_TRUE(tcp && local);
   EXPECT_EQ(tcp->status, 200);
   EXPECT_EQ(tcp->body, local->body);
+  const auto date = ParseRfc1123(tcp->Header("Date"));
+  ASSERT_TRUE(date.ok()) << tcp->Header("Date");
+  EXPECT_LT(clock_.Now() - *date, std::chrono::seconds(60));
 }
 
 TEST_F(ServerTest, ConnectionsStayOpenAndPipelinedAnswersKeepTheirOrder) {

@@ -153,7 +153,7 @@ asio::awaitable<bool> Session::WriteText(std::string_view head, std::string_view
 
 asio::awaitable<bool> Session::Answer(const Response& response, Method method,
                                       Persistence persistence) {
-  const std::string head = HeadText(response, persistence);
+  const std::string head = HeadText(response, persistence, context_.clock.Now());
   const bool bodiless = method == Method::kHead || response.status == 204;
   const std::string_view body = bodiless ? std::string_view() : response.body;
   const bool written = co_await WriteText(head, body);
