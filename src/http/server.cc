@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -63,6 +64,8 @@ std::string What(const std::exception_ptr& exception) {
     std::rethrow_exception(exception);
   } catch (const std::exception& e) {
     return e.what();
+  } catch (...) {
+    return "not a std::exception";
   }
 }
 
@@ -153,20 +156,37 @@ class Server::Impl {
     context_.app.log.Error("a connection ended by an exception", {{"what", What(exception)}});
   }
 
+  // Ends when the acceptor is closed, and for no other reason: after a failure, be it a lack of
+  // descriptors or of memory, it rests and tries again. A row of failures is logged once.
   asio::awaitable<void> Accept(Listener& listener) {
     constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+    std::string failure;  // of the last attempt; "" = none
     while (listener.acceptor.is_open()) {
-      const asio::any_io_executor strand = asio::make_strand(io_);
-      auto [error, socket] = co_await listener.acceptor.async_accept(strand, kAwait);
-      if (!error) {
-        Admit(std::move(socket), listener.kind);
-        continue;
+      try {
+        if (!failure.empty()) {
+          if (!accept_failing_.exchange(true)) {
+            context_.app.log.Warn("accepting connections fails; trying again until it works",
+                                  {{"what", failure}});
+          }
+          failure.clear();
+          listener.rest.expires_after(kAcceptRest);
+          co_await listener.rest.async_wait(kAwait);
+          if (!listener.acceptor.is_open()) break;
+        }
+        const asio::any_io_executor strand = asio::make_strand(io_);
+        auto [error, socket] = co_await listener.acceptor.async_accept(strand, kAwait);
+        if (!error) {
+          Admit(std::move(socket), listener.kind);
+          if (accept_failing_.exchange(false)) {
+            context_.app.log.Info("accepting connections again");
+          }
+          continue;
+        }
+        if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor) break;
+        if (error != asio::error::connection_aborted) failure = error.message();
+      } catch (...) {
+        failure = What(std::current_exception());
       }
-      if (error == asio::error::operation_aborted || error == asio::error::bad_descriptor) break;
-      if (error == asio::error::connection_aborted) continue;
-      context_.app.log.Warn("accepting a connection failed; resting", {{"what", error.message()}});
-      listener.rest.expires_after(kAcceptRest);
-      co_await listener.rest.async_wait(kAwait);
     }
   }
 
@@ -184,8 +204,8 @@ class Server::Impl {
       } else {
         return;
       }
-      ++*count;
       sessions_.insert(session);
+      ++*count;
     }
     const bool serve = count == &serving_;
     auto ended = [this, session, serve](const std::exception_ptr& exception) {
@@ -193,8 +213,13 @@ class Server::Impl {
       Remove(session, serve);
     };
     Session& living = *session;
-    asio::co_spawn(living.executor(), serve ? living.Run() : living.Refuse(),
-                   asio::bind_cancellation_slot(living.cancellation_slot(), std::move(ended)));
+    try {
+      asio::co_spawn(living.executor(), serve ? living.Run() : living.Refuse(),
+                     asio::bind_cancellation_slot(living.cancellation_slot(), std::move(ended)));
+    } catch (...) {
+      Remove(session, serve);
+      throw;
+    }
   }
 
   void Remove(const std::shared_ptr<Session>& session, bool served) IL_EXCLUDES(mutex_) {
@@ -227,7 +252,8 @@ class Server::Impl {
   const SessionContext context_;
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::list<Listener> listeners_;  // addresses stay
+  std::atomic<bool> accept_failing_ = false;  // descriptors lack to all listeners at once
+  std::list<Listener> listeners_;             // addresses stay
 
   mutable Mutex mutex_;
   CondVar empty_;

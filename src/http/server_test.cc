@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -207,6 +209,30 @@ TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
   EXPECT_EQ(first.Get("/health")->status, 200);
   EXPECT_EQ(Stop(), Server::Drained::kSomeAborted);
   EXPECT_EQ(captured_.text(), "");  // an aborted refusal is no mistake of ours
+}
+
+TEST_F(ServerTest, WithoutDescriptorsItTriesAgainAndSaysSoOnce) {
+  Start();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(0);
+  ::close(next);
+  const rlimit low{.rlim_cur = static_cast<rlim_t>(next) + 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  HttpClient client = Connect();  // takes the last one
+  const Duration end = clock_.Monotonic() + milliseconds(400);
+  while (clock_.Monotonic() < end) std::this_thread::yield();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(client.connected());
+  const auto answer = client.Get("/health");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  Stop();
+  const std::string log = captured_.text();
+  const std::size_t first = log.find("accepting connections fails");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(log.find("accepting connections fails", first + 1), std::string::npos) << log;
+  EXPECT_TRUE(captured_.Contains("accepting connections again"));
 }
 
 TEST_F(ServerTest, ASilentFreshConnectionIsClosedAfterTheHeaderTimeout) {
