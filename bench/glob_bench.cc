@@ -1,9 +1,8 @@
 // What a comparison of two patterns costs: as people write them, and as an attacker would. The
 // limit of every line is the 5 ms after which a request is refused.
 
-#include <time.h>
-
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <string_view>
 

@@ -43,8 +43,8 @@ constexpr db::Sql kTouchAgent =
 
 // What a heartbeat costs: one row appended, one row changed.
 Result<void> OneWrite(db::Connection& connection, int thread) {
-  static const std::string payload(120, 'x');
-  IL_TRY_VOID(connection.Run(kInsertEvent, "project", "agent.heartbeat", payload));
+  static const std::string kPayload(120, 'x');
+  IL_TRY_VOID(connection.Run(kInsertEvent, "project", "agent.heartbeat", kPayload));
   IL_TRY_VOID(connection.Run(kTouchAgent, thread));
   return {};
 }
@@ -118,7 +118,7 @@ Measured Grouped(const fs::path& path, Clock& clock) {
     });
   });
   const sqlite::GroupWriter::Stats stats = writer.stats();
-  IL_CHECK(stats.committed == kThreads * kWritesPerThreadGrouped);
+  IL_CHECK(stats.committed == std::uint64_t{kThreads} * kWritesPerThreadGrouped);
   return {static_cast<double>(stats.committed) / took,
           static_cast<double>(stats.committed) / static_cast<double>(stats.commits)};
 }
@@ -132,8 +132,12 @@ Measured Raw(const fs::path& path, double batch) {
   IL_CHECK(sqlite3_exec(db, "PRAGMA synchronous=FULL", nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_stmt* insert = nullptr;
   sqlite3_stmt* touch = nullptr;
-  IL_CHECK(sqlite3_prepare_v2(db, kInsertEvent.text().data(), -1, &insert, nullptr) == SQLITE_OK);
-  IL_CHECK(sqlite3_prepare_v2(db, kTouchAgent.text().data(), -1, &touch, nullptr) == SQLITE_OK);
+  IL_CHECK(sqlite3_prepare_v2(db, kInsertEvent.text().data(),
+                              static_cast<int>(kInsertEvent.text().size()), &insert,
+                              nullptr) == SQLITE_OK);
+  IL_CHECK(sqlite3_prepare_v2(db, kTouchAgent.text().data(),
+                              static_cast<int>(kTouchAgent.text().size()), &touch,
+                              nullptr) == SQLITE_OK);
   const std::string payload(120, 'x');
   const int writes = kThreads * kWritesPerThreadGrouped;
   const int per_commit = std::max(1, static_cast<int>(batch));

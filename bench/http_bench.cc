@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "report.h"
 #include "testing/server_process.h"
 
@@ -40,8 +41,9 @@ constexpr std::chrono::milliseconds kMeasured{2'000};
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 [[noreturn]] void Fail(const char* what) {
@@ -87,6 +89,7 @@ double AnswersPerSecond(std::uint16_t port, const std::string& request, std::siz
   const Clock::time_point end = begin + kMeasured;
   std::vector<std::uint64_t> counts(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] { counts[i] = Load(port, request, answer_bytes, begin, end); });
   }
@@ -146,8 +149,8 @@ double MemoryAnswersPerSecond(const std::string& request, std::size_t answer_byt
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-  ::listen(listener, 128);
+  IL_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  IL_CHECK(::listen(listener, 128) == 0);
   socklen_t length = sizeof(address);
   ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
   const pid_t child = ::fork();

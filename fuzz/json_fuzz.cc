@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "base/check.h"
-#include "json/parse.h"
 #include "base/utf8.h"
+#include "json/parse.h"
 #include "json/value.h"
 #include "json/write.h"
 
@@ -53,14 +53,12 @@ void CheckRoundTrip(const Value& value, const ParseOptions& options, const Write
 }
 
 }  // namespace
-}  // namespace interlock::json
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace interlock::json;
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const ParseOptions options = PickOptions(data[0]);
-  const interlock::Result<Value> value = Parse(text, options);
+  const Result<Value> value = Parse(text, options);
   if (!value.ok()) {
     CheckRefusal(value.error(), text);
     return 0;
@@ -72,3 +70,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace interlock::json

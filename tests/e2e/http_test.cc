@@ -16,11 +16,13 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 class HttpTest : public E2eTest {
+ public:
+  ~HttpTest() override { EXPECT_EQ(server_->Stop(), 0) << server_->process().Stderr(); }
+
  protected:
   HttpTest()
       : server_(Start({"--socket", "s.sock", "--header-timeout=300ms", "--idle-timeout=600ms",
                        "--body-timeout=300ms"})) {}
-  ~HttpTest() override { EXPECT_EQ(server_->Stop(), 0) << server_->process().Stderr(); }
 
   HttpClient Connect() const { return server_->Connect(); }
 
@@ -30,6 +32,8 @@ class HttpTest : public E2eTest {
 constexpr const char* kHealthy =
     "\\{\"status\":\"ok\",\"circuit_breaker\":\"closed\",\"version\":\"[0-9.]+\","
     "\"uptime_seconds\":[0-9]+\\}\n";
+
+constexpr std::size_t kKib = 1024;
 
 struct Case {
   std::string method;
@@ -41,7 +45,7 @@ struct Case {
 };
 
 TEST_F(HttpTest, EveryRequestHasItsStatusAndJsonBody) {
-  const std::string big(1024 * 1024, 'x');
+  const std::string big(kKib * 1024, 'x');
   const std::vector<Case> cases = {
       {"GET", "/health", "", "", 200, ""},
       {"GET", "/health?x=1", "", "", 200, ""},
@@ -71,8 +75,8 @@ TEST_F(HttpTest, EveryRequestHasItsStatusAndJsonBody) {
       {"GET", "/health", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "", 400,
        "invalid_request"},
       {"GET", "/health", "Content-Length: 1\r\nContent-Length: 2\r\n", "", 400, "invalid_request"},
-      {"GET", "/health", "X: " + std::string(16 * 1024, 'x') + "\r\n", "", 431, "header_too_large"},
-      {"GET", "/" + std::string(17 * 1024, 'x'), "", "", 431, "header_too_large"},
+      {"GET", "/health", "X: " + std::string(16 * kKib, 'x') + "\r\n", "", 431, "header_too_large"},
+      {"GET", "/" + std::string(17 * kKib, 'x'), "", "", 431, "header_too_large"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.method + " " + c.target.substr(0, 60) + " " + c.headers.substr(0, 60));
@@ -156,7 +160,7 @@ TEST_F(HttpTest, ChunkedBodiesAreBoundedBeforeTheRouteIsLookedAt) {
 TEST_F(HttpTest, ABodyFarAboveTheLimitStillGetsItsAnswer) {
   HttpClient client = Connect();
   // A connection closed at once would be reset under the client's hands while it sends.
-  EXPECT_TRUE(client.Request("POST", "/nowhere", std::string(3 * 1024 * 1024, 'x')));
+  EXPECT_TRUE(client.Request("POST", "/nowhere", std::string(3 * 1024 * kKib, 'x')));
   const auto answer = client.Read();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 413);
@@ -169,7 +173,7 @@ TEST_F(HttpTest, PipelinedRequestsAreAnsweredInOrder) {
   const std::string two = "POST /health HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
   const std::string three = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
   std::string burst;
-  for (int i = 0; i < 100; ++i) burst += one + two + three;
+  for (int i = 0; i < 100; ++i) burst.append(one).append(two).append(three);
   ASSERT_TRUE(client.Send(burst));
   for (int i = 0; i < 100; ++i) {
     for (const int status : {200, 405, 404}) {

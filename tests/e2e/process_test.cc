@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -315,9 +315,9 @@ TEST_F(ProcessTest, LogLinesAreTextOrJsonOnStderr) {
 
 TEST_F(ProcessTest, IdleMemoryIsSmall) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr long kLimitKib = 512 * 1024;  // a sanitizer's shadow is not ours to judge
+  constexpr long kLimitKib = 512L * 1024;  // a sanitizer's shadow is not ours to judge
 #else
-  constexpr long kLimitKib = 30 * 1024;
+  constexpr long kLimitKib = 30L * 1024;
 #endif
   const auto server = Start();
   EXPECT_EQ(server->Connect().Get("/health")->status, 200);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -60,6 +60,7 @@ ChildProcess::ChildProcess(const Options& options)
       stderr_path_(OutputPath(options.directory, "stderr")) {
   std::ofstream(stdout_path_).flush();  // exists before anybody watches it
   std::vector<char*> arguments;
+  arguments.reserve(options.arguments.size() + 1);
   for (const std::string& one : options.arguments) {
     arguments.push_back(const_cast<char*>(one.c_str()));
   }

@@ -6,13 +6,13 @@
 namespace interlock::testing {
 
 std::uint64_t TestSeed() {
-  static const std::uint64_t seed = [] {
+  static const std::uint64_t kSeed = [] {
     const char* text = std::getenv("IL_SEED");
     const std::uint64_t chosen = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
     std::printf("seed: IL_SEED=%llu\n", static_cast<unsigned long long>(chosen));
     return chosen;
   }();
-  return seed;
+  return kSeed;
 }
 
 void SeededRandom::Fill(std::span<std::uint8_t> bytes) {

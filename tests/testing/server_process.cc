@@ -1,8 +1,7 @@
 #include "testing/server_process.h"
 
-#include <signal.h>
-
 #include <charconv>
+#include <csignal>
 #include <utility>
 
 namespace interlock::testing {

@@ -21,7 +21,7 @@ class ServerProcess {
 
   // Starts "intermute serve --port 0 --db <directory>/test.db <flags>" and waits until it is ready.
   // Not ready (it ended, or took too long): ready() is false, and process() tells.
-  ServerProcess(const std::string& directory, std::vector<std::string> flags = {});
+  explicit ServerProcess(const std::string& directory, std::vector<std::string> flags = {});
 
   bool ready() const { return port_ != 0; }
   std::uint16_t port() const { return port_; }

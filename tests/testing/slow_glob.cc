@@ -162,9 +162,10 @@ bool SlowGlob::ExpandFrom(const std::u32string& text, std::size_t from,
     if (text[i] != U'{') continue;
     const std::vector<std::size_t> borders = Group(text, i);
     for (std::size_t b = 0; b + 1 < borders.size(); ++b) {
-      const std::u32string branch = text.substr(borders[b] + 1, borders[b + 1] - borders[b] - 1);
-      const std::u32string rest = text.substr(borders.back() + 1);
-      if (!ExpandFrom(text.substr(0, i) + branch + rest, i, out)) return false;
+      std::u32string expanded = text.substr(0, i);
+      expanded.append(text, borders[b] + 1, borders[b + 1] - borders[b] - 1);
+      expanded.append(text, borders.back() + 1);
+      if (!ExpandFrom(expanded, i, out)) return false;
     }
     if (!borders.empty()) return true;
   }
