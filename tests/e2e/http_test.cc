@@ -160,7 +160,7 @@ TEST_F(HttpTest, ChunkedBodiesAreBoundedBeforeTheRouteIsLookedAt) {
 TEST_F(HttpTest, ABodyFarAboveTheLimitStillGetsItsAnswer) {
   HttpClient client = Connect();
   // A connection closed at once would be reset under the client's hands while it sends.
-  EXPECT_TRUE(client.Request("POST", "/nowhere", std::string(3 * 1024 * kKib, 'x')));
+  EXPECT_TRUE(client.Request("POST", "/nowhere", std::string(3 * kKib * 1024, 'x')));
   const auto answer = client.Read();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 413);
