@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -78,12 +80,19 @@ std::filesystem::path NearestExisting(std::filesystem::path path) {
   return path;
 }
 
+// Who holds the lock. One that has just taken it may not have written its pid yet: then the file is
+// empty or names a holder that is gone, and is worth a second look.
 std::string LastHolder(int fd) {
-  std::array<char, 32> text{};
-  const ssize_t size = ::pread(fd, text.data(), text.size() - 1, 0);
-  pid_t pid = 0;
-  if (size > 0) std::from_chars(text.data(), text.data() + size, pid);
-  return pid > 0 ? http::DescribeProcess(pid) : "another process";
+  constexpr int kLooks = 20;
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) ::poll(nullptr, 0, 5);
+    std::array<char, 32> text{};
+    const ssize_t size = ::pread(fd, text.data(), text.size() - 1, 0);
+    pid_t pid = 0;
+    if (size > 0) std::from_chars(text.data(), text.data() + size, pid);
+    if (pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM)) return http::DescribeProcess(pid);
+  }
+  return "another process";
 }
 
 }  // namespace

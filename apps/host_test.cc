@@ -98,6 +98,19 @@ TEST(HostTest, NothingIsMadeInASymlinkedDirectory) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path() / "real"));
 }
 
+TEST(HostTest, AHolderThatIsGoneIsNotNamed) {
+  const testing::TempDir directory;
+  const auto path = directory.path() / "a.db";
+  const auto held = DatabaseLock::Acquire(path);
+  ASSERT_TRUE(held.ok());
+  for (const char* text : {"999999999\n", ""}) {
+    std::ofstream(path.string() + ".lock") << text;
+    const auto second = DatabaseLock::Acquire(path);
+    ASSERT_FALSE(second.ok());
+    EXPECT_THAT(second.error().message(), HasSubstr("in use by another process"));
+  }
+}
+
 TEST(HostTest, ALockFileThatIsASymlinkIsRefused) {
   const testing::TempDir directory;
   std::ofstream(directory.path() / "victim") << "precious";
