@@ -38,7 +38,7 @@ milliseconds Left(std::chrono::steady_clock::time_point end) {
 }
 
 // Only async-signal-safe calls from here to exec: the parent may have threads.
-[[noreturn]] void BecomeProgram(char* const* arguments, const char* directory, const char* out,
+[[noreturn]] void BecomeProgram(char* const* arguments, const char* directory, int out,
                                 const char* err) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a crashed test leaves no server behind
   sigset_t none;
@@ -46,7 +46,7 @@ milliseconds Left(std::chrono::steady_clock::time_point end) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-  ::dup2(::open(out, flags, 0600), STDOUT_FILENO);
+  ::dup2(out, STDOUT_FILENO);
   ::dup2(::open(err, flags, 0600), STDERR_FILENO);
   if (::chdir(directory) != 0) ::_exit(126);
   ::execv(arguments[0], arguments);
@@ -67,8 +67,9 @@ ChildProcess::ChildProcess(const Options& options)
   arguments.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ == 0) {
-    BecomeProgram(arguments.data(), options.directory.c_str(), stdout_path_.c_str(),
-                  stderr_path_.c_str());
+    const int out = options.stdout_fd >= 0 ? options.stdout_fd
+                                           : ::open(stdout_path_.c_str(), O_WRONLY | O_TRUNC);
+    BecomeProgram(arguments.data(), options.directory.c_str(), out, stderr_path_.c_str());
   }
   pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
 }

@@ -16,6 +16,7 @@ class ChildProcess {
   struct Options {
     std::vector<std::string> arguments;  // the program's path first
     std::string directory;               // where output is kept, and where it runs
+    int stdout_fd = -1;                  // given: its standard output, and Stdout() stays empty
   };
 
   explicit ChildProcess(const Options& options);
