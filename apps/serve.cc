@@ -1,13 +1,16 @@
 #include "serve.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,35 +32,54 @@ namespace {
 // Nobody is served yet, so there is time for a tool that is at work on the file.
 constexpr std::chrono::seconds kMigrationPatience{30};
 
-// Blocks until SIGTERM or SIGINT comes. They are blocked in every thread, so one that arrives while
-// the server starts waits here.
-int WaitForSignal(const sigset_t& signals) {
-  int number = 0;
-  while (::sigwait(&signals, &number) != 0) {
+// What SIGTERM and SIGINT do: while the server starts they end the process at once, however long
+// the database or a name server lets it wait; then the first one asks for an orderly stop, and the
+// second ends the process. At once is as after kill -9, which the next start repairs, and the exit
+// code is what a killed process returns to its shell.
+class StopSignals {
+ public:
+  static void Install() {
+    ::sem_init(&asked_, 0, 0);
+    struct sigaction action{};
+    action.sa_handler = OnSignal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(SIGTERM, &action, nullptr);
+    ::sigaction(SIGINT, &action, nullptr);
   }
-  return number;
-}
 
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
+  static void BeginServing() { phase_ = Phase::kServing; }
 
-// What a killed process returns to its shell. The database is left as after kill -9, which the next
-// start repairs.
-void ExitAtOnce(int number) { ::_exit(128 + number); }
+  // Blocks until the orderly stop is asked for; the signal.
+  static int Wait() {
+    while (::sem_wait(&asked_) != 0) {
+    }
+    return number_;
+  }
 
-void ExitOnNextSignal(const sigset_t& signals) {
-  struct sigaction action{};
-  action.sa_handler = ExitAtOnce;
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-}
+ private:
+  enum class Phase : int { kStarting, kServing, kStopping };
+
+  // Only async-signal-safe calls here.
+  static void OnSignal(int number) {
+    const int error = errno;
+    Phase phase = Phase::kServing;
+    if (phase_.compare_exchange_strong(phase, Phase::kStopping)) {
+      number_ = number;
+      ::sem_post(&asked_);
+      errno = error;
+      return;
+    }
+    if (phase == Phase::kStarting) {
+      constexpr std::string_view kText = "intermute: stopped by a signal before it was ready\n";
+      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+    }
+    ::_exit(128 + number);
+  }
+
+  static inline std::atomic<Phase> phase_{Phase::kStarting};
+  static inline std::atomic<int> number_{0};
+  static inline sem_t asked_;
+};
 
 // Everything that runs, in the order of dependence; members die in the opposite order.
 class Running {
@@ -135,14 +157,15 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, Clock& clock,
   database_options.readers = options.limits.readers;
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
   std::vector<http::ListeningSocket> sockets;
+  IL_TRY(http::ListeningSocket tcp, http::ListenTcp(options.host, options.port));
   if (!options.socket.empty()) {
     IL_TRY(http::ListeningSocket socket, http::ListenUnix(options.socket));
     sockets.push_back(std::move(socket));
   }
-  IL_TRY(http::ListeningSocket tcp, http::ListenTcp(options.host, options.port));
   sockets.push_back(std::move(tcp));
   auto running =
       std::make_unique<Running>(options, clock, log, std::move(lock), std::move(database));
+  StopSignals::BeginServing();
   running->Start(std::move(sockets));
   return running;
 }
@@ -168,7 +191,7 @@ Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& 
 
 int Serve(const ServeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end
-  const sigset_t signals = BlockStopSignals();
+  StopSignals::Install();
   const std::uint64_t files_max = RaiseOpenFileLimit();
 
   SystemClock clock;
@@ -184,8 +207,7 @@ int Serve(const ServeOptions& options) {
     std::fputs(fmt::format("intermute: {}\n", running.error().message()).c_str(), stderr);
     return 1;
   }
-  const int number = WaitForSignal(signals);
-  ExitOnNextSignal(signals);
+  const int number = StopSignals::Wait();
   log.Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
   if (const auto stopped = (*running)->Stop(); !stopped.ok()) {
     std::fputs(

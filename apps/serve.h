@@ -10,8 +10,8 @@
 namespace interlock::app {
 
 // Runs the server until SIGTERM or SIGINT and returns the exit code: 0 after an orderly stop, 1
-// when it could not start (stderr says why and what to do). A second signal ends the process at
-// once.
+// when it could not start (stderr says why and what to do). A signal before it is ready, and a
+// second one after that, end the process at once.
 //
 // Prints "listening on <url>" to standard output, one line per socket, when requests are answered.
 //

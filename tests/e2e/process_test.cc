@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -296,6 +297,27 @@ TEST_F(ProcessTest, TheSoftLimitOfOpenFilesIsLifted) {
     ASSERT_EQ(clients.back().Get("/health")->status, 200) << i;
   }
   EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, ASignalBeforeItIsReadyEndsItAtOnce) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    // Another that starts on the same socket makes this one wait.
+    const int other = ::open(File("s.sock.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(::flock(other, LOCK_EX), 0);
+    ChildProcess child({.arguments = {ServerProcess::Program("intermute"), "serve", "--port=0",
+                                      "--db=test.db", "--socket=s.sock"},
+                        .directory = Directory()});
+    const auto end = std::chrono::steady_clock::now() + ServerProcess::kPatience;
+    while (child.Stderr().find("starting") == std::string::npos) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+    }
+    child.Signal(number);
+    EXPECT_EQ(child.Wait(ServerProcess::kPatience), 128 + number);
+    EXPECT_THAT(child.Stderr(), HasSubstr("intermute: stopped by a signal before it was ready\n"));
+    EXPECT_EQ(child.Stdout(), "");
+    ::close(other);
+  }
+  EXPECT_EQ(Start({"--socket=s.sock"})->Stop(), 0);
 }
 
 TEST_F(ProcessTest, LogLinesAreTextOrJsonOnStderr) {
