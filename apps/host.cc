@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -103,6 +104,19 @@ std::uint64_t RaiseOpenFileLimit() {
   const rlimit raised{.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
   if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return raised.rlim_cur;
   return limit.rlim_cur;
+}
+
+Limits FitToOpenFiles(Limits limits, std::uint64_t files_max) {
+  // Standard streams, listeners, event queues, the lock, and for each database connection the
+  // file, its log and its shared memory; a connection being accepted, a file of /proc now and then.
+  constexpr std::uint64_t kOwn = 40;
+  const std::uint64_t usable = files_max > kOwn ? files_max - kOwn : 0;
+  const auto refusals = std::max<std::uint64_t>(1, usable / 4);
+  limits.refusals_max = std::min<std::uint64_t>(limits.refusals_max, refusals);
+  const auto served =
+      std::max<std::uint64_t>(1, usable > limits.refusals_max ? usable - limits.refusals_max : 0);
+  limits.connections_max = std::min<std::uint64_t>(limits.connections_max, served);
+  return limits;
 }
 
 std::string NetworkFileSystemName(std::int64_t magic) {

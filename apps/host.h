@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "http/socket.h"
+#include "service/limits.h"
 
 namespace interlock::app {
 
@@ -14,6 +15,11 @@ namespace interlock::app {
 // Lifts the soft limit of open files to the hard one and returns it: each connection is a file, and
 // the usual 1024 are gone before our own limits are reached.
 std::uint64_t RaiseOpenFileLimit();
+
+// The limits with as many connections as `files_max` open files allow, refusals and everything else
+// that is open counted in: one more would find no descriptor and wait without an answer. At least
+// one of each.
+Limits FitToOpenFiles(Limits limits, std::uint64_t files_max);
 
 // Refuses (kCantOpen) a place on a network file system, whose locks and shared memory SQLite cannot
 // rely on. `path` need not exist: its nearest existing ancestor is looked at.

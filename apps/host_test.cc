@@ -29,6 +29,21 @@ TEST(HostTest, TheSoftLimitOfOpenFilesBecomesTheHardOne) {
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
+TEST(HostTest, ConnectionsAndRefusalsFitIntoTheOpenFiles) {
+  const Limits plenty = FitToOpenFiles(Limits(), 1'000'000);
+  EXPECT_EQ(plenty.connections_max, Limits().connections_max);
+  EXPECT_EQ(plenty.refusals_max, Limits().refusals_max);
+  for (std::uint64_t files = 0; files < 3000; ++files) {
+    const Limits fitted = FitToOpenFiles(Limits(), files);
+    ASSERT_GE(fitted.connections_max, 1U);
+    ASSERT_GE(fitted.refusals_max, 1U);
+    ASSERT_LE(fitted.connections_max, Limits().connections_max);
+    if (files > 50) {
+      ASSERT_LE(fitted.connections_max + fitted.refusals_max + 40, files);
+    }
+  }
+}
+
 TEST(HostTest, NetworkFileSystemsAreKnownByTheirMagic) {
   EXPECT_EQ(NetworkFileSystemName(NFS_SUPER_MAGIC), "nfs");
   EXPECT_EQ(NetworkFileSystemName(CIFS_SUPER_MAGIC), "cifs");

@@ -189,10 +189,12 @@ Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& 
   return {};
 }
 
-int Serve(const ServeOptions& options) {
+int Serve(const ServeOptions& given) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end
   StopSignals::Install();
   const std::uint64_t files_max = RaiseOpenFileLimit();
+  ServeOptions options = given;
+  options.limits = FitToOpenFiles(given.limits, files_max);
 
   SystemClock clock;
   FdLogSink sink(STDERR_FILENO);
@@ -202,6 +204,12 @@ int Serve(const ServeOptions& options) {
                         {"database", options.database.string()},
                         {"open_files_max", files_max}});
 
+  if (options.limits.connections_max < given.limits.connections_max) {
+    log.Warn("the limit of open files allows fewer connections; raise it (ulimit -Hn)",
+             {{"open_files_max", files_max},
+              {"wanted", given.limits.connections_max},
+              {"connections_max", options.limits.connections_max}});
+  }
   auto running = Open(options, clock, log);
   if (!running.ok()) {
     std::fputs(fmt::format("intermute: {}\n", running.error().message()).c_str(), stderr);

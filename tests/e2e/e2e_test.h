@@ -25,8 +25,10 @@ class E2eTest : public ::testing::Test {
   std::filesystem::path File(const std::string& name) const { return directory_.path() / name; }
 
   // A server that is ready; a failed start fails the test with what it said.
-  std::unique_ptr<ServerProcess> Start(std::vector<std::string> flags = {}) const {
-    auto server = std::make_unique<ServerProcess>(Directory(), std::move(flags));
+  std::unique_ptr<ServerProcess> Start(std::vector<std::string> flags = {},
+                                       std::vector<std::string> wrapper = {}) const {
+    auto server =
+        std::make_unique<ServerProcess>(Directory(), std::move(flags), std::move(wrapper));
     EXPECT_TRUE(server->ready()) << server->process().Stderr();
     return server;
   }

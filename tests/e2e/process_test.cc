@@ -25,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class ProcessTest : public E2eTest {
@@ -297,6 +298,32 @@ TEST_F(ProcessTest, TheSoftLimitOfOpenFilesIsLifted) {
     ASSERT_EQ(clients.back().Get("/health")->status, 200) << i;
   }
   EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(ProcessTest, AHardLimitOfOpenFilesBoundsTheConnectionsAndEachIsAnsweredOrClosed) {
+  const auto server = Start({}, {"/usr/bin/prlimit", "--nofile=64:64"});
+  std::vector<HttpClient> clients;
+  int served = 0;
+  for (int i = 0; i < 80; ++i) {
+    clients.push_back(server->Connect());
+    HttpClient& client = clients.back();
+    client.Request("GET", "/health");
+    const auto answer = client.Read();
+    if (answer && answer->status == 200) {
+      ++served;
+    } else if (answer) {
+      EXPECT_EQ(answer->status, 503);
+    } else {
+      EXPECT_TRUE(client.ClosedByServer()) << i;
+    }
+  }
+  EXPECT_GE(served, 10);
+  EXPECT_LT(served, 64);
+  EXPECT_EQ(clients.front().Get("/health")->status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+  const std::string log = server->process().Stderr();
+  EXPECT_THAT(log, HasSubstr("allows fewer connections"));
+  EXPECT_THAT(log, Not(HasSubstr("accepting connections fails")));
 }
 
 TEST_F(ProcessTest, ASignalBeforeItIsReadyEndsItAtOnce) {
