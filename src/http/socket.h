@@ -62,8 +62,9 @@ struct ListeningSocket {
 Result<ListeningSocket> ListenTcp(const std::string& host, std::uint16_t port);
 
 // The file has mode 0660 and is at no moment open to more. A socket file that nobody serves any
-// more is replaced; one that somebody serves is refused with the pid, and any other file is never
-// touched.
+// more is replaced; one that somebody serves, in whatever way, is refused with the pid if we may
+// know it, and any other file is never touched. Of several that start on one path one wins: while
+// they look, "<path>.lock" exists.
 Result<ListeningSocket> ListenUnix(const std::filesystem::path& path);
 
 }  // namespace interlock::http
