@@ -207,8 +207,27 @@ TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
   HttpClient third = Connect();
   EXPECT_TRUE(third.ClosedByServer());
   EXPECT_EQ(first.Get("/health")->status, 200);
+}
+
+TEST_F(ServerTest, ARefusalThatIsAbortedIsNoMistakeOfOurs) {
+  limits_.connections_max = 1;
+  limits_.linger_timeout = milliseconds(60'000);
+  limits_.linger_bytes_max = std::size_t{1} << 40;  // out of reach
+  limits_.drain_timeout = milliseconds(50);
+  Start();
+  HttpClient first = Connect();
+  EXPECT_EQ(first.Get("/health")->status, 200);
+  HttpClient second = Connect();
+  EXPECT_EQ(second.Read()->status, 503);
+  // It always has bytes at hand, so it is cancelled between two reads.
+  std::thread flood([&] {
+    const std::string burst(std::size_t{64} * 1024, 'x');
+    while (second.Send(burst)) {
+    }
+  });
   EXPECT_EQ(Stop(), Server::Drained::kSomeAborted);
-  EXPECT_EQ(captured_.text(), "");  // an aborted refusal is no mistake of ours
+  flood.join();
+  EXPECT_EQ(captured_.text(), "");
 }
 
 TEST_F(ServerTest, WithoutDescriptorsItTriesAgainAndSaysSoOnce) {
