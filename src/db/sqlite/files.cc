@@ -40,8 +40,10 @@ Result<std::optional<struct stat>> Look(const fs::path& path) {
 Result<void> EnsureMode(const fs::path& path, mode_t mode) {
   IL_TRY(const std::optional<struct stat> found, Look(path));
   if (found && (found->st_mode & kModeBits) == mode) return {};
-  if (found && S_ISLNK(found->st_mode)) return SystemError(ELOOP, "creating", path);
-  if (::chmod(path.c_str(), mode) != 0) return SystemError(errno, "setting the mode of", path);
+  // A link that somebody puts there meanwhile is refused, not followed.
+  if (::fchmodat(AT_FDCWD, path.c_str(), mode, AT_SYMLINK_NOFOLLOW) != 0) {
+    return SystemError(errno == EOPNOTSUPP ? ELOOP : errno, "setting the mode of", path);
+  }
   return {};
 }
 
