@@ -1,5 +1,7 @@
 #include "db/sqlite/database.h"
 
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,14 @@ Result<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& options,
   for (std::unique_ptr<Connection>& reader : readers) {
     IL_TRY(reader, Connection::Open(OptionsFor(options, Access::kReadOnly)));
   }
-  return std::unique_ptr<Database>(
-      new Database(options, clock, std::move(writer), std::move(readers)));
+  try {
+    return std::unique_ptr<Database>(
+        new Database(options, clock, std::move(writer), std::move(readers)));
+  } catch (const std::system_error& failed) {
+    return Error(Errc::kUnavailable,
+                 std::string("cannot start the storage threads; raise the limit of processes: ") +
+                     failed.what());
+  }
 }
 
 // A file that vanished is not made anew on reopening: an empty database would hide the loss.

@@ -1,6 +1,9 @@
 #include "db/sqlite/database.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -220,6 +223,26 @@ TEST_F(DatabaseTest, AFileThatCannotBeOpenedIsAnErrorNotACrash) {
   DatabaseOptions bad = options();
   bad.path = temp_.directory();
   EXPECT_EQ(Database::Open(bad, clock_).error().code(), Errc::kCantOpen);
+}
+
+// Limits do not bind the superuser, so this runs in a child that is nobody.
+TEST_F(DatabaseTest, WithoutThreadsOpeningFailsWithAnError) {
+  fs::permissions(temp_.directory(), fs::perms{0777});
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr uid_t kNobody = 65'534;
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(10);
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_NPROC, &none) != 0) ::_exit(11);
+    const auto opened = Database::Open(options(), clock_);
+    if (opened.ok()) ::_exit(12);
+    ::_exit(opened.error().code() == Errc::kUnavailable ? 0 : 13);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

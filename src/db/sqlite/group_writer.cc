@@ -27,7 +27,7 @@ GroupWriter::~GroupWriter() {
 
 void GroupWriter::Run() {
   while (true) {
-    std::vector<Queue::Request> requests = queue_.Take(options_.batch_max);
+    std::vector<Queue::Request> requests = TakeContained(queue_, options_.batch_max);
     if (requests.empty()) return;
     RunBatch(std::move(requests));
   }
@@ -70,18 +70,42 @@ Result<void> GroupWriter::CloseConnection() {
 
 void GroupWriter::RunBatch(std::vector<Queue::Request> requests) {
   const Executing executing(this);
-  std::vector<Pending> batch(requests.size());
+  std::vector<Pending> batch;
+  try {
+    batch.resize(requests.size());
+  } catch (const std::bad_alloc&) {
+    for (Queue::Request& request : requests) {
+      Pending pending{.request = std::move(request), .result = OutOfMemory()};
+      Answer(pending);
+    }
+    return;
+  }
   for (std::size_t i = 0; i < requests.size(); ++i) batch[i].request = std::move(requests[i]);
-  const Verdict verdict = Attempt(batch);
+  const Verdict verdict = AttemptContained(batch);
   // What the failed COMMIT may have kept precedes what is committed after it.
   if (verdict == Verdict::kUnknown) std::ranges::stable_partition(batch, &Pending::settled);
   for (Pending& pending : batch) {
     if (verdict != Verdict::kSettled && !pending.settled) {
       // Alone, a second verdict is always final.
-      IL_CHECK(Attempt(std::span(&pending, 1)) == Verdict::kSettled);
+      IL_CHECK(AttemptContained(std::span(&pending, 1)) == Verdict::kSettled);
     }
     Answer(pending);
   }
+}
+
+GroupWriter::Verdict GroupWriter::AttemptContained(std::span<Pending> batch) {
+  committing_ = false;
+  try {
+    return Attempt(batch);
+  } catch (...) {
+    connection_.reset();  // rolls back, if a transaction is open
+  }
+  for (Pending& pending : batch) {
+    if (pending.settled || (committing_ && !pending.result.ok())) continue;
+    pending.result = committing_ ? Error(Errc::kOutcomeUnknown, "outcome unknown") : OutOfMemory();
+    pending.settled = true;
+  }
+  return committing_ && batch.size() > 1 ? Verdict::kUnknown : Verdict::kSettled;
 }
 
 GroupWriter::Verdict GroupWriter::Attempt(std::span<Pending> batch) {
@@ -106,7 +130,8 @@ GroupWriter::Verdict GroupWriter::RunAll(std::span<Pending> batch) {
     pending.settled = failed && (!changed || IsInfrastructure(pending.result.error().code()));
     changed = changed || !failed;
     if (connection_->in_transaction()) continue;
-    IL_CHECK(failed);  // the whole batch was rolled back on its account, see (4)
+    IL_CHECK(failed);     // the whole batch was rolled back on its account, see (4)
+    connection_.reset();  // whatever it says, storage may have failed beneath it
     return batch.size() == 1 ? Verdict::kSettled : Verdict::kRolledBack;
   }
   if (!changed) {
@@ -136,6 +161,7 @@ Result<void> GroupWriter::RunOne(const Write& write) {
 
 GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
   const Duration start = clock_.Monotonic();
+  committing_ = true;
   const Result<void> committed = connection_->Commit();
   if (committed.ok()) {
     const auto writes =
@@ -144,6 +170,7 @@ GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
     return Verdict::kSettled;
   }
   if (connection_->in_transaction()) {
+    committing_ = false;
     connection_->Rollback();
     if (batch.size() > 1) return Verdict::kRolledBack;
     batch.front().result = committed.error();

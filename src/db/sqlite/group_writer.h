@@ -42,6 +42,9 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 //     ("exists already"). It hears that failure only once they are committed; when their COMMIT
 //     fails, it runs again alone, on what is there then. A failure of storage itself stands at
 //     once.
+// (6) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
+// batch
+//     hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
 class GroupWriter {
  public:
   using Write = db::Database::WriteFn;
@@ -119,6 +122,7 @@ class GroupWriter {
 
   void Run();
   void RunBatch(std::vector<Queue::Request> requests);
+  Verdict AttemptContained(std::span<Pending> batch);
   Verdict Attempt(std::span<Pending> batch);
   Verdict RunAll(std::span<Pending> batch);
   Verdict Commit(std::span<Pending> batch);
@@ -133,6 +137,7 @@ class GroupWriter {
   const Reopen reopen_;
   Clock& clock_;
   std::unique_ptr<Connection> connection_;  // see (1); null: to be reopened
+  bool committing_ = false;                 // the COMMIT has begun, and did not surely fail
   Queue queue_;
   Mutex mutex_;
   Stats stats_ IL_GUARDED_BY(mutex_);

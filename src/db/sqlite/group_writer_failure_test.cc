@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -290,6 +292,44 @@ TEST_F(GroupWriterFailureTest, ClosingTellsWhenTheLogCouldNotBeReachedAgain) {
   }
   reopen_ = [] { return Error(Errc::kCantOpen, "gone fishing"); };
   EXPECT_EQ(writer_->Close().error().code(), Errc::kCantOpen);
+}
+
+TEST_F(GroupWriterFailureTest, AWriteThatHidesAnIoErrorCostsTheConnectionAllTheSame) {
+  MakeWriter();
+  Submit("a", [](db::Transaction& tx) -> Result<void> {
+    EXPECT_TRUE(tx->Run("PRAGMA cache_size=5").ok());
+    EXPECT_EQ(tx->Run("INSERT INTO t(a) VALUES (zeroblob(1000000))").error().code(), Errc::kIo);
+    return {};
+  });
+  {
+    const FileSizeLimit limit(300'000);
+    writer_->StepOnce();
+  }
+  Submit("b", Insert(2));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:internal b:ok");
+  EXPECT_EQ(writer_->stats().reopened, 1u);
+}
+
+TEST_F(GroupWriterFailureTest, WhatThrowsOutsideAWriteFailsTheBatchAndTheWriterLivesOn) {
+  MakeWriter();
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  {
+    const FileSizeLimit limit(fs::file_size(temp_.path().string() + "-wal") + 100);
+    Submit("b", Insert(2));
+    writer_->StepOnce();
+  }
+  const GroupWriter::Reopen works = reopen_;
+  reopen_ = []() -> Result<std::unique_ptr<Connection>> { throw std::bad_alloc(); };
+  Submit("c", Insert(3));
+  Submit("d", Insert(4));
+  writer_->StepOnce();
+  reopen_ = works;
+  Submit("e", Insert(5));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:outcome_unknown c:out_of_memory d:out_of_memory e:ok");
+  EXPECT_EQ(Rows(), "1 5");
 }
 
 TEST_F(GroupWriterFailureTest, AVanishedFileIsNotReplacedByAnEmptyOne) {

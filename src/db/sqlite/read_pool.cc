@@ -15,14 +15,19 @@ ReadPool::ReadPool(std::vector<std::unique_ptr<Connection>> connections, Open op
   IL_CHECK(!slots_.empty());
   if (options_.drive == Drive::kByHand) return;
   threads_.reserve(slots_.size());
-  for (Slot& slot : slots_) threads_.emplace_back([this, &slot] { Run(slot); });
+  try {
+    for (Slot& slot : slots_) threads_.emplace_back([this, &slot] { Run(slot); });
+  } catch (...) {  // no thread to be had: those that run must end first
+    Close();
+    throw;
+  }
 }
 
 ReadPool::~ReadPool() { Close(); }
 
 void ReadPool::Run(Slot& slot) {
   while (true) {
-    std::vector<Queue::Request> requests = queue_.Take(1);
+    std::vector<Queue::Request> requests = TakeContained(queue_, 1);
     if (requests.empty()) return;
     RunOne(slot, std::move(requests.front()));
   }
@@ -38,7 +43,12 @@ bool ReadPool::StepOnce() {
 
 void ReadPool::RunOne(Slot& slot, Queue::Request request) {
   const Executing executing(this);
-  Result<void> result = Attempt(slot, request.fn);
+  Result<void> result = OutOfMemory();
+  try {
+    result = Attempt(slot, request.fn);
+  } catch (...) {  // an allocation of ours, or `open`: what a read throws is contained
+    slot.reset();
+  }
   if (!result.ok() && SpoilsConnection(result.error().code())) slot.reset();
   request.fn = nullptr;  // what it captured dies before its owner hears
   Tell(request.done, std::move(result));

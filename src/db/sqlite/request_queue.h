@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,6 +154,22 @@ Result<void> RunContained(const Fn& fn, Argument& argument) {
     return Error(Errc::kInternal, std::string("a storage function threw: ") + thrown.what());
   } catch (...) {
     return Error(Errc::kInternal, "a storage function threw");
+  }
+}
+
+// Short enough to need no memory.
+inline Error OutOfMemory() { return Error(Errc::kOutOfMemory, "out of memory"); }
+
+// Takes requests for a storage thread, which must outlive a shortage of memory: nothing was taken
+// then, and it is tried again.
+template <typename Queue>
+auto TakeContained(Queue& queue, std::size_t max) {
+  while (true) {
+    try {
+      return queue.Take(max);
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();
+    }
   }
 }
 
