@@ -40,11 +40,9 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 //     others run again, each in a transaction of its own.
 // (5) A write that fails after others of its batch succeeded may fail on account of what they wrote
 //     ("exists already"). It hears that failure only once they are committed; when their COMMIT
-//     fails, it runs again alone, on what is there then. A failure of storage itself stands at
-//     once.
+//     fails, it runs again alone, on what is there then. What storage itself failed stands.
 // (6) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
-// batch
-//     hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
+//     batch hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
 class GroupWriter {
  public:
   using Write = db::Database::WriteFn;
