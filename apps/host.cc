@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <system_error>
 #include <utility>
 

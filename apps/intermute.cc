@@ -6,14 +6,14 @@
 #include "serve_options.h"
 
 int main(int argc, char** argv) {
-  using namespace interlock::app;
+  namespace app = interlock::app;
   try {
-    const auto command = ParseCommandLine(argc, argv);
-    if (const auto* done = std::get_if<Done>(&command)) {
+    const auto command = app::ParseCommandLine(argc, argv);
+    if (const auto* done = std::get_if<app::Done>(&command)) {
       std::fputs(done->text.c_str(), done->exit_code == 0 ? stdout : stderr);
       return done->exit_code;
     }
-    return Serve(std::get<ServeOptions>(command));
+    return app::Serve(std::get<app::ServeOptions>(command));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "intermute: unexpected failure: %s\n", e.what());
     return 1;

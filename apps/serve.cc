@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -2,11 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +42,7 @@ class Process {
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     std::vector<std::string> words = {MIGRATE_PROCESS, path, version, point};
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     IL_CHECK(::posix_spawn(&pid_, MIGRATE_PROCESS, &actions, nullptr, arguments.data(), environ) ==
@@ -105,6 +106,7 @@ struct Crowd {
 
 Crowd RunCrowd(const TempDb& temp) {
   std::vector<std::unique_ptr<Process>> processes;
+  processes.reserve(kCrowd);
   for (int i = 0; i < kCrowd; ++i) {
     processes.push_back(std::make_unique<Process>(temp.path(), "3", ""));
   }
