@@ -30,18 +30,22 @@
 namespace interlock::sqlite {
 namespace {
 
-// kStride: every so many calls of an operation. Writes are by far the most.
+// The first kDense calls of an operation fail in turn, then every kStride-th. Writes are by far the
+// most.
 #if defined(__SANITIZE_THREAD__)
+constexpr int kDense = 3;
 constexpr int kSeeds = 1;
 constexpr int kStride = 7;
 constexpr int kWriteStride = 23;
 constexpr int kThreadedRounds = 10;
 #elif defined(__SANITIZE_ADDRESS__)
+constexpr int kDense = 10;
 constexpr int kSeeds = 1;
 constexpr int kStride = 5;
 constexpr int kWriteStride = 5;
 constexpr int kThreadedRounds = 10;
 #else
+constexpr int kDense = 10;
 constexpr int kSeeds = 6;
 constexpr int kStride = 1;
 constexpr int kWriteStride = 1;
@@ -257,7 +261,7 @@ TEST_P(GroupWriterFaultTest, AFaultAtAnyCallLeavesTheTruth) {
   for (const Company company : {Company::kAlone, Company::kWithReader}) {
     bool fired = true;
     const int stride = kind.op == DiskOp::kWrite ? kWriteStride : kStride;
-    for (int n = 1; fired; n += n < 10 ? 1 : stride) {
+    for (int n = 1; fired; n += n < kDense ? 1 : stride) {
       ASSERT_LT(n, 2000);
       fired = false;
       for (const Effect effect : {Effect::kNothing, Effect::kPart, Effect::kWhole}) {
