@@ -16,7 +16,7 @@ namespace interlock::app {
 // Prints "listening on <url>" to standard output, one line per socket, when requests are answered.
 //
 // REQUIRES: called once, on the main thread, before any other thread runs.
-int Serve(const ServeOptions& options);
+int Serve(const ServeOptions& given);
 
 // Makes the server's database, or brings it to the newest schema; its first step that opens the
 // file. A tool that holds the write lock is waited for, at most 30 s. A file of another program is

@@ -22,8 +22,8 @@ class ServerProcess {
   // Starts "intermute serve --port 0 --db <directory>/test.db <flags>" and waits until it is ready.
   // Not ready (it ended, or took too long): ready() is false, and process() tells.
   // `wrapper` is a command that becomes the one after it, such as {"/usr/bin/prlimit", …}.
-  ServerProcess(const std::string& directory, std::vector<std::string> flags = {},
-                std::vector<std::string> wrapper = {});
+  explicit ServerProcess(const std::string& directory, std::vector<std::string> flags = {},
+                         std::vector<std::string> wrapper = {});
 
   bool ready() const { return port_ != 0; }
   std::uint16_t port() const { return port_; }
