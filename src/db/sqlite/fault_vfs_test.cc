@@ -180,6 +180,7 @@ TEST(FaultVfsTest, ThreadsOnOneDiskLoseNoRow) {
   FaultVfs vfs(testing::TestSeed());
   Fill(vfs, 0);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&vfs, t] {
       Raw db(vfs.name());
@@ -404,7 +405,7 @@ TEST(FaultVfsTest, EqualSeedsReplayATornCutExactly) {
     const auto file =
         disk.Open("/a", {.writable = true, .create = true, .syncs_directory = true}).file;
     EXPECT_EQ(disk.Sync(*file), SQLITE_OK);
-    const std::string text(512 * 64, 'x');
+    const std::string text(std::size_t{512} * 64, 'x');
     EXPECT_EQ(disk.Write(*file, std::as_bytes(std::span(text)), 100), SQLITE_OK);
     disk.CutPower(Survival::kSome);
     return disk.Content("/a").value_or("none");

@@ -132,7 +132,7 @@ Result<std::filesystem::path> SafePlace(const std::filesystem::path& path, IfMis
 }
 
 Result<std::filesystem::path> SafePath(const std::filesystem::path& path, IfMissing if_missing) {
-  IL_TRY(const fs::path safe, SafePlace(path, if_missing));
+  IL_TRY(fs::path safe, SafePlace(path, if_missing));
   IL_TRY(std::optional<struct stat> found, Look(safe));
   if (!found && if_missing == IfMissing::kCreate) {
     const Result<void> created = CreatePrivateFile(safe);

@@ -82,9 +82,13 @@ void GroupWriter::RunBatch(std::vector<Queue::Request> requests) {
   }
   for (std::size_t i = 0; i < requests.size(); ++i) batch[i].request = std::move(requests[i]);
   const Verdict verdict = AttemptContained(batch);
-  // What the failed COMMIT may have kept precedes what is committed after it.
-  if (verdict == Verdict::kUnknown) std::ranges::stable_partition(batch, &Pending::settled);
+  // What a failed COMMIT may have kept precedes what is committed after it, so it is told first.
+  const bool unknown = verdict == Verdict::kUnknown;
   for (Pending& pending : batch) {
+    if (unknown && pending.settled) Answer(pending);
+  }
+  for (Pending& pending : batch) {
+    if (unknown && pending.settled) continue;
     if (verdict != Verdict::kSettled && !pending.settled) {
       // Alone, a second verdict is always final.
       IL_CHECK(AttemptContained(std::span(&pending, 1)) == Verdict::kSettled);

@@ -419,6 +419,7 @@ TEST(GroupWriterThreadedFaultTest, RandomFaultsUnderLoadLeaveTheTruth) {
       life.disk().CutPowerAtStep(static_cast<std::int64_t>(1 + random() % 60), Survival::kSome);
     }
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&life] {
         for (int i = 0; i < 8; ++i) life.Write();
