@@ -100,6 +100,7 @@ TEST_F(SocketTest, OfManyThatStartOnAStaleSocketOneWinsAndItsFileAnswers) {
   for (int round = 0; round < kRounds; ++round) {
     LeaveStaleSocket();
     std::vector<std::future<Result<ListeningSocket>>> starters;
+    starters.reserve(kStarters);
     std::latch begin(kStarters);
     for (int i = 0; i < kStarters; ++i) {
       starters.push_back(std::async(std::launch::async, [&] {
@@ -108,6 +109,7 @@ TEST_F(SocketTest, OfManyThatStartOnAStaleSocketOneWinsAndItsFileAnswers) {
       }));
     }
     std::vector<Result<ListeningSocket>> sockets;
+    sockets.reserve(kStarters);
     for (auto& starter : starters) sockets.push_back(starter.get());
     const auto winners = std::ranges::count_if(sockets, [](const auto& one) { return one.ok(); });
     ASSERT_EQ(winners, 1) << "round " << round;
