@@ -25,8 +25,9 @@ std::uint64_t Checksum(std::string_view text) {
 
 // One line per released step, never changed: files out there have run that very text. A new step
 // adds a line; a step that must be mended is mended by another step.
-constexpr std::array<std::uint64_t, 1> kChecksums = {
+constexpr std::array<std::uint64_t, 2> kChecksums = {
     0x6b14d467c0c1c60f,
+    0x75fddf01ab25418b,
 };
 
 TEST(SchemaTest, TheTextOfAStepNeverChanges) {

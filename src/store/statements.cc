@@ -3,6 +3,7 @@
 #include <iterator>
 #include <vector>
 
+#include "store/events.h"
 #include "store/meta.h"
 #include "store/ping.h"
 #include "store/schema.h"
@@ -13,7 +14,7 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     // One line per noun.
-    for (const auto& statements : {MetaStatements(), PingStatements()}) {
+    for (const auto& statements : {EventStatements(), MetaStatements(), PingStatements()}) {
       std::ranges::copy(statements, std::back_inserter(all));
     }
     return all;

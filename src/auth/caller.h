@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace interlock::auth {
+
+// Who makes a request, once it was let in.
+struct Caller {
+  enum class Mode : std::uint8_t {
+    kLocal,  // from this machine, without a key: may work in every project
+    kKey,    // with a key: may work in the key's project only
+  };
+  // What is known of the agent behind the request.
+  enum class Identity : std::uint8_t {
+    kNone,     // it named none
+    kClaimed,  // X-Agent-ID says so
+    kProved,   // it showed the agent's token
+  };
+
+  Mode mode = Mode::kLocal;
+  std::string project = {};  // of the key; empty in local mode
+  Identity identity = Identity::kNone;
+  std::string agent = {};  // its id; empty when kNone
+};
+
+}  // namespace interlock::auth

@@ -1,0 +1,20 @@
+#include "domain/text.h"
+
+namespace interlock::domain {
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n\v\f\r";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+std::string TopicName(std::string_view text) {
+  std::string name(Trim(text));
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name;
+}
+
+}  // namespace interlock::domain

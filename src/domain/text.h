@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+// How we treat the small texts that people and programs send us.
+namespace interlock::domain {
+
+// Without the spaces, tabs and line breaks at both ends.
+std::string_view Trim(std::string_view text);
+
+// The name under which a topic is kept: trimmed, ASCII letters in lower case.
+std::string TopicName(std::string_view text);
+
+}  // namespace interlock::domain
