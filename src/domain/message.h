@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "domain/event.h"
+
+namespace interlock::domain {
+
+// How a recipient is addressed. All three are delivered alike; a bcc address is shown to itself and
+// to the sender only.
+enum class AddressKind : std::uint8_t { kTo, kCc, kBcc };
+
+// "to", "cc", "bcc"
+std::string_view Name(AddressKind kind);
+
+// Agent ids by how they are addressed. Each stands once, under the first of to, cc, bcc that names
+// it.
+struct Addresses {
+  std::vector<std::string> to;
+  std::vector<std::string> cc;
+  std::vector<std::string> bcc;
+
+  bool operator==(const Addresses&) const = default;
+};
+
+struct Message {
+  Cursor cursor = 0;  // of its message.created event
+  std::string id;
+  std::string project;
+  std::string sender;
+  std::string thread_id;  // empty = in no thread
+  std::string topic;      // as TopicName() makes it; empty = none
+  std::string subject;
+  std::string body;
+  std::string importance;
+  bool ack_required = false;
+  Addresses addresses;  // who received it; those a policy denied are not among them
+  Timestamp created_at;
+
+  bool operator==(const Message&) const = default;
+};
+
+}  // namespace interlock::domain
