@@ -332,6 +332,36 @@ TEST_F(GroupWriterFailureTest, WhatThrowsOutsideAWriteFailsTheBatchAndTheWriterL
   EXPECT_EQ(Rows(), "1 5");
 }
 
+// Has no memory left the second time it is asked, which is right after a COMMIT.
+class ClockWithoutMemory final : public Clock {
+ public:
+  Timestamp Now() override { return {}; }
+  Duration Monotonic() override {
+    if (++asked_ == 2) throw std::bad_alloc();
+    return Duration(0);
+  }
+  TimerId Schedule(Duration /*delay*/, std::function<void()> /*fn*/) override { return 1; }
+  bool Cancel(TimerId /*id*/) override { return false; }
+
+ private:
+  int asked_ = 0;
+};
+
+TEST_F(GroupWriterFailureTest, WhatThrowsOnceTheCommitHasBegunLeavesTheOutcomeOpen) {
+  ClockWithoutMemory clock;
+  writer_ = std::make_unique<GroupWriter>(
+      OpenWriter(), [this] { return reopen_(); }, GroupWriter::Options{.drive = Drive::kByHand},
+      clock);
+  Submit("a", Insert(1));
+  Submit("b", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "own"); });
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:outcome_unknown b:gone");
+  EXPECT_EQ(Rows(), "1");  // it was kept: "failed" would have been a lie
+  Submit("c", Insert(2));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "c:ok");
+}
+
 TEST_F(GroupWriterFailureTest, AVanishedFileIsNotReplacedByAnEmptyOne) {
   MakeWriter();
   Submit("a", Insert(1));
