@@ -303,13 +303,13 @@ lint_repository() {
   never_called 'src/x/a.cc'
 }
 
-@test "lint --changed on main takes the commits within a day of HEAD" {
+@test "lint --changed on main takes the commits within four hours of HEAD" {
   lint_repository
   echo >>src/x/a.cc
   GIT_COMMITTER_DATE='2026-01-03T00:00:00Z' git commit -q -a -m first
   touch src/x/late.cc
   git add -A
-  GIT_COMMITTER_DATE='2026-01-03T23:00:00Z' git commit -q -m second
+  GIT_COMMITTER_DATE='2026-01-03T03:00:00Z' git commit -q -m second
   git update-ref refs/remotes/origin/main HEAD
   dev lint --changed
   [ "$status" -eq 0 ]
