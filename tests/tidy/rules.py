@@ -41,6 +41,8 @@ DOORS = [
     (r"boost/(json|describe)\b", {"json"}),
     (r"boost/beast\b", {"http"}),
     (r"boost/asio\b", {"service", "http"}),
+    (r"openssl/", {"auth"}),
+    (r"yaml-cpp/", {"auth"}),
 ]
 
 # (what, where it may stand, what to use instead); "test" stands for what only tests build.
