@@ -1,0 +1,231 @@
+#include "auth/access.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "auth/keyring.h"
+#include "domain/text.h"
+
+namespace interlock::auth {
+namespace {
+
+using domain::Trim;
+
+constexpr std::string_view kBlank = " \t";
+constexpr std::uint16_t kHttpPort = 80;
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+Error Unauthorized(std::string message) { return Error(Errc::kUnauthorized, std::move(message)); }
+
+Error ForbiddenOrigin(std::string message) {
+  return Error(Errc::kForbidden, std::move(message)).WithSlug("forbidden_origin");
+}
+
+// ---- The key ----
+
+// The key of an Authorization field; a field without one is an error, since somebody who shows
+// credentials must not be let in without them unawares.
+Result<std::string_view> BearerKey(std::string_view field) {
+  const std::string_view text = Trim(field);
+  const std::size_t end = std::min(text.find_first_of(kBlank), text.size());
+  if (Lower(text.substr(0, end)) != "bearer") {
+    return Unauthorized(
+        "The Authorization field is not 'Bearer <key>'; write it so, or leave it "
+        "out on this machine.");
+  }
+  const std::string_view key = Trim(text.substr(end));
+  if (key.empty()) {
+    return Unauthorized(
+        "The Authorization field holds no key after 'Bearer'; add the key, or "
+        "leave the field out on this machine.");
+  }
+  return key;
+}
+
+// Nothing when the request shows no credentials.
+Result<std::optional<Caller>> AdmitByKey(const HeaderField& field, const Keyring& keyring) {
+  if (field.count > 1) {
+    return Unauthorized("There is more than one Authorization field; send one.");
+  }
+  if (field.count == 0 || Trim(field.first).empty()) return std::optional<Caller>();
+  IL_TRY(const std::string_view key, BearerKey(field.first));
+  auto project = keyring.Find(key);
+  if (!project) {
+    return Unauthorized(
+        "The key is not in the keys file; look for a typing error, or make a key "
+        "with 'intermute init' and reload the server (SIGHUP).");
+  }
+  return Caller{.mode = Caller::Mode::kKey, .project = *std::move(project)};
+}
+
+// ---- This machine ----
+
+// Every hop counts, not only the first: a proxy appends the client it saw to what that client
+// sent, so the first entry is whatever a remote client likes.
+bool ForwardedFromHereOnly(const HeaderField& field) {
+  if (field.count == 0) return true;
+  if (field.count > 1) return false;
+  std::string_view rest = field.first;
+  while (true) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view entry = Trim(rest.substr(0, comma));
+    if (!IsLoopbackAddress(entry) && Lower(entry) != "localhost") return false;
+    if (comma == rest.size()) return true;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+bool IsFromThisMachine(const Knock& knock) {
+  if (!ForwardedFromHereOnly(knock.forwarded_for)) return false;
+  return knock.door == Knock::Door::kUnix || IsLoopbackAddress(knock.address);
+}
+
+// ---- Web pages ----
+
+// The host and port of a Host field or of an origin.
+struct Authority {
+  std::string host;  // in lower case; an IPv6 address keeps its brackets
+  std::uint16_t port = kHttpPort;
+
+  bool operator==(const Authority&) const = default;
+};
+
+// Nothing for what is not "host", "host:port", "[address]" or "[address]:port".
+std::optional<Authority> ParseAuthority(std::string_view text) {
+  const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
+  if (bracket == std::string_view::npos) return std::nullopt;
+  const std::size_t colon = std::min(text.find(':', bracket), text.size());
+  Authority authority{.host = Lower(text.substr(0, colon))};
+  if (authority.host.empty() || authority.host.find_first_of("/?#@ \t") != std::string::npos) {
+    return std::nullopt;
+  }
+  if (bracket != 0 && colon != bracket + 1) return std::nullopt;
+  if (colon == text.size()) return authority;
+  const std::string_view port = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), authority.port);
+  if (error != std::errc() || end != port.data() + port.size()) return std::nullopt;
+  return authority;
+}
+
+bool IsLoopbackHost(std::string_view host) {
+  if (host == "localhost" || host == "localhost.") return true;
+  if (host.starts_with('[')) {
+    const std::string_view address = host.substr(1, host.size() - 2);
+    return address.find(':') != std::string_view::npos && IsLoopbackAddress(address);
+  }
+  return IsLoopbackAddress(host);
+}
+
+std::optional<Authority> ParseOrigin(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  if (Lower(text.substr(0, kScheme.size())) != kScheme) return std::nullopt;
+  return ParseAuthority(text.substr(kScheme.size()));
+}
+
+Result<void> RefuseForeignOrigin(const HeaderField& origin, const std::optional<Authority>& host) {
+  if (origin.count == 0) return {};
+  const auto own = ParseOrigin(Trim(origin.first));
+  if (origin.count == 1 && own && own == host) return {};
+  return ForbiddenOrigin(fmt::format(
+      "The origin '{}' is not this server's own, and without a key web pages of other origins "
+      "are refused; send a key (Authorization: Bearer <key>), or no Origin field.",
+      Trim(origin.first)));
+}
+
+// A page can make its own name point to this machine; the name then shows in Host.
+Result<void> RefuseForeignHost(const HeaderField& field, const std::optional<Authority>& host) {
+  if (field.count == 0) return {};  // HTTP/1.0, which no browser speaks
+  if (field.count == 1 && host && IsLoopbackHost(host->host)) return {};
+  return ForbiddenOrigin(fmt::format(
+      "The host '{}' is not a name of this machine; call the server as 127.0.0.1, [::1] or "
+      "localhost, or send a key (Authorization: Bearer <key>).",
+      Trim(field.first)));
+}
+
+Result<void> RefuseWebPages(const Knock& knock) {
+  const auto host = ParseAuthority(Trim(knock.host.first));
+  // Who comes from elsewhere, which only --insecure allows, must call us by another name.
+  if (IsFromThisMachine(knock)) IL_TRY_VOID(RefuseForeignHost(knock.host, host));
+  return RefuseForeignOrigin(knock.origin, host);
+}
+
+Result<Caller> AdmitWithoutKey(const Knock& knock, const Keyring& keyring,
+                               const AccessRules& rules) {
+  if (!rules.insecure && !IsFromThisMachine(knock)) {
+    return Unauthorized(
+        "A request from another machine needs a key; send the field "
+        "'Authorization: Bearer <key>' with one that 'intermute init' made.");
+  }
+  if (keyring.local_policy() == LocalPolicy::kKeyNeeded) {
+    return Unauthorized(
+        "The keys file wants a key from this machine too; send the field "
+        "'Authorization: Bearer <key>'.");
+  }
+  IL_TRY_VOID(RefuseWebPages(knock));
+  return Caller{.mode = Caller::Mode::kLocal};
+}
+
+}  // namespace
+
+Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRules& rules) {
+  IL_TRY(auto by_key, AdmitByKey(knock.authorization, keyring));
+  auto admitted =
+      by_key ? Result<Caller>(*std::move(by_key)) : AdmitWithoutKey(knock, keyring, rules);
+  IL_TRY(Caller caller, std::move(admitted));
+  caller.agent = Trim(knock.agent_id);
+  if (!caller.agent.empty()) caller.identity = Caller::Identity::kClaimed;
+  return caller;
+}
+
+Result<Caller> WithToken(Caller caller, std::string_view agent) {
+  if (caller.identity == Caller::Identity::kClaimed && caller.agent != agent) {
+    return Error(Errc::kForbidden,
+                 "The X-Agent-Token is not that of the agent in X-Agent-ID; send the token that "
+                 "this agent got when it registered, or leave X-Agent-ID out.")
+        .WithSlug("agent identity mismatch");
+  }
+  caller.identity = Caller::Identity::kProved;
+  caller.agent = agent;
+  return caller;
+}
+
+Result<void> MayActAs(const Caller& caller, std::string_view agent, const AccessRules& rules) {
+  if (!rules.require_agent_token) return {};
+  if (caller.identity == Caller::Identity::kProved && caller.agent == agent) return {};
+  return Error(Errc::kForbidden,
+               fmt::format("This server wants proof of who writes (--require-agent-token): send "
+                           "the token of agent '{}' as X-Agent-Token.",
+                           agent))
+      .WithSlug("agent_token_required");
+}
+
+bool IsLoopbackAddress(std::string_view text) {
+  const std::string address(text);
+  if (address.size() != std::strlen(address.c_str())) return false;  // a NUL hides what follows it
+  std::array<std::uint8_t, 4> v4{};
+  if (::inet_pton(AF_INET, address.c_str(), v4.data()) == 1) return v4[0] == 127;
+  std::array<std::uint8_t, 16> v6{};
+  if (::inet_pton(AF_INET6, address.c_str(), v6.data()) != 1) return false;
+  constexpr std::array<std::uint8_t, 16> kLoopback = {0, 0, 0, 0, 0, 0, 0, 0,
+                                                      0, 0, 0, 0, 0, 0, 0, 1};
+  constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  if (v6 == kLoopback) return true;
+  return std::equal(kMapped.begin(), kMapped.end(), v6.begin()) && v6[12] == 127;
+}
+
+}  // namespace interlock::auth

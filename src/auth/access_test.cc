@@ -1,0 +1,452 @@
+#include "auth/access.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "auth/keyring.h"
+
+namespace interlock::auth {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kKeys =
+    "projects:\n  dev: {keys: [alpha]}\n  web: {keys: ['two words', 'sha256:"
+    "f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753']}\n";  // of "beta"
+
+Keyring Ring(std::string_view yaml = kKeys) { return Keyring::Parse(yaml).value(); }
+
+HeaderField Field(std::string_view value) { return {.count = 1, .first = value}; }
+
+// A plain request of a local tool.
+Knock Local() {
+  return {.door = Knock::Door::kTcp, .address = "127.0.0.1", .host = Field("127.0.0.1:7338")};
+}
+Knock Remote() {
+  return {.door = Knock::Door::kTcp, .address = "10.1.2.3", .host = Field("10.0.0.1:7338")};
+}
+
+// "local", "key <project>", or the slug of the refusal.
+std::string Decide(const Knock& knock, const Keyring& keyring, const AccessRules& rules = {}) {
+  const auto caller = Admit(knock, keyring, rules);
+  if (!caller.ok()) return std::string(caller.error().slug());
+  if (caller->mode == Caller::Mode::kKey) return "key " + caller->project;
+  EXPECT_EQ(caller->project, "");
+  return "local";
+}
+std::string Decide(const Knock& knock) { return Decide(knock, Ring()); }
+
+// ---- Every combination of the facts, each value marked with what it means ----
+
+struct Fact {
+  HeaderField field;
+  enum class Means : std::uint8_t { kAbsent, kGood, kBad } means;
+};
+
+struct PeerFact {
+  Knock::Door door;
+  std::string_view address;
+  bool here;
+};
+
+std::string Expected(const Fact& key, const PeerFact& peer, const Fact& forwarded, const Fact& host,
+                     const Fact& origin, LocalPolicy policy, const AccessRules& rules) {
+  using enum Fact::Means;
+  if (key.means == kBad) return "unauthorized";
+  if (key.means == kGood) return "key dev";
+  const bool here = peer.here && forwarded.means != kBad;
+  if (!here && !rules.insecure) return "unauthorized";
+  if (policy == LocalPolicy::kKeyNeeded) return "unauthorized";
+  if (here && host.means == kBad) return "forbidden_origin";
+  return origin.means == kBad ? "forbidden_origin" : "local";
+}
+
+TEST(AccessTest, EveryCombinationOfFactsIsDecidedAsTheRulesSay) {
+  using enum Fact::Means;
+  const std::vector<Fact> keys = {{{}, kAbsent},
+                                  {Field("Bearer alpha"), kGood},
+                                  {Field("Bearer wrong"), kBad},
+                                  {{.count = 2, .first = "Bearer alpha"}, kBad}};
+  const std::vector<PeerFact> peers = {{Knock::Door::kTcp, "127.0.0.1", true},
+                                       {Knock::Door::kTcp, "::1", true},
+                                       {Knock::Door::kUnix, "", true},
+                                       {Knock::Door::kTcp, "192.168.0.7", false},
+                                       {Knock::Door::kTcp, "2001:db8::1", false},
+                                       {Knock::Door::kTcp, "", false}};
+  const std::vector<Fact> forwards = {
+      {{}, kAbsent}, {Field("127.0.0.1"), kGood}, {Field("203.0.113.9"), kBad}, {Field(""), kBad}};
+  const std::vector<Fact> hosts = {{{}, kAbsent},
+                                   {Field("localhost:7338"), kGood},
+                                   {Field("evil.example:7338"), kBad},
+                                   {{.count = 2, .first = "localhost:7338"}, kBad}};
+  const std::vector<HeaderField> origins = {{},
+                                            Field("http://localhost:7338"),
+                                            Field("http://evil.example:7338"),
+                                            Field("null"),
+                                            {.count = 2, .first = "http://localhost:7338"}};
+  int cases = 0;
+  for (const LocalPolicy policy : {LocalPolicy::kNoKeyNeeded, LocalPolicy::kKeyNeeded}) {
+    const Keyring keyring = Ring(std::string("projects: {dev: {keys: [alpha]}}\ndefault_policy:\n"
+                                             "  allow_localhost_without_auth: ") +
+                                 (policy == LocalPolicy::kNoKeyNeeded ? "true" : "false"));
+    for (const bool insecure : {false, true}) {
+      for (const Fact& key : keys) {
+        for (const PeerFact& peer : peers) {
+          for (const Fact& forwarded : forwards) {
+            for (const Fact& host : hosts) {
+              for (const HeaderField& origin : origins) {
+                // Own is what equals the Host, whatever that is.
+                const bool own = origin.count == 1 && host.field.count >= 1 &&
+                                 origin.first == "http://" + std::string(host.field.first);
+                const Fact origin_fact{origin, origin.count == 0 ? kAbsent : own ? kGood : kBad};
+                const Knock knock{.door = peer.door,
+                                  .address = peer.address,
+                                  .authorization = key.field,
+                                  .host = host.field,
+                                  .origin = origin,
+                                  .forwarded_for = forwarded.field};
+                const AccessRules rules{.insecure = insecure};
+                EXPECT_EQ(Decide(knock, keyring, rules),
+                          Expected(key, peer, forwarded, host, origin_fact, policy, rules))
+                    << "key=" << key.field.first << " peer=" << peer.address
+                    << " forwarded=" << forwarded.field.first << " host=" << host.field.first
+                    << " x" << host.field.count << " origin=" << origin.first
+                    << " insecure=" << insecure;
+                ++cases;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(cases, 2 * 2 * 4 * 6 * 4 * 4 * 5);
+}
+
+// ---- The values one by one ----
+
+TEST(AccessTest, TheKeyMayBeWrittenAsHttpAllows) {
+  const struct {
+    std::string field;
+    std::string decision;
+  } kCases[] = {
+      {"Bearer alpha", "key dev"},
+      {"bearer alpha", "key dev"},
+      {"BEARER alpha", "key dev"},
+      {"bEaReR   alpha  ", "key dev"},
+      {" Bearer\talpha\t", "key dev"},
+      {"Bearer beta", "key web"},
+      {"Bearer two words", "key web"},
+      {"Bearer Alpha", "unauthorized"},
+      {"Bearer alpha,", "unauthorized"},
+      {"Bearer alpha alpha", "unauthorized"},
+      {"Bearer \"alpha\"", "unauthorized"},
+      {"Bearer Bearer alpha", "unauthorized"},
+      {"Bearer", "unauthorized"},
+      {"Bearer ", "unauthorized"},
+      {"Beareralpha", "unauthorized"},
+      {"Bearer:alpha", "unauthorized"},
+      {"Bearer=alpha", "unauthorized"},
+      {"alpha", "unauthorized"},
+      {"Basic YWxwaGE6", "unauthorized"},
+      {"Token alpha", "unauthorized"},
+      {std::string("Bearer alpha\0", 13), "unauthorized"},
+      {"Bearer \xFF\xFE", "unauthorized"},
+      {"Bearer " + std::string(100'000, 'a'), "unauthorized"},
+      {"Bearer sha256:f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753",
+       "unauthorized"},
+      {"Bearer f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753", "unauthorized"},
+  };
+  for (const auto& c : kCases) {
+    for (Knock knock : {Local(), Remote()}) {
+      knock.authorization = Field(c.field);
+      EXPECT_EQ(Decide(knock), c.decision) << c.field.substr(0, 60);
+    }
+  }
+}
+
+TEST(AccessTest, ABlankAuthorizationIsNone) {
+  for (const char* blank : {"", " ", "\t"}) {
+    Knock knock = Local();
+    knock.authorization = Field(blank);
+    EXPECT_EQ(Decide(knock), "local");
+    knock = Remote();
+    knock.authorization = Field(blank);
+    EXPECT_EQ(Decide(knock), "unauthorized");
+  }
+}
+
+TEST(AccessTest, AKeyNeedsNoLocalOriginOrHost) {
+  Knock knock = Local();
+  knock.authorization = Field("Bearer alpha");
+  knock.host = Field("intermute.example");
+  knock.origin = Field("https://dashboard.example");
+  knock.forwarded_for = Field("203.0.113.9");
+  EXPECT_EQ(Decide(knock), "key dev");
+}
+
+TEST(AccessTest, LoopbackIsWhatTheKernelNeverRoutes) {
+  for (const char* yes :
+       {"127.0.0.1", "127.0.0.0", "127.255.255.255", "127.1.2.3", "::1", "0:0:0:0:0:0:0:1",
+        "::ffff:127.0.0.1", "::FFFF:127.9.9.9", "::ffff:7f00:1"}) {
+    EXPECT_TRUE(IsLoopbackAddress(yes)) << yes;
+  }
+  for (const std::string& no : {std::string(),
+                                std::string("126.255.255.255"),
+                                std::string("128.0.0.1"),
+                                std::string("0.0.0.0"),
+                                std::string("::"),
+                                std::string("::2"),
+                                std::string("1::1"),
+                                std::string("::127.0.0.1"),
+                                std::string("::ffff:10.0.0.1"),
+                                std::string("127.1"),
+                                std::string("127.0.0.1:80"),
+                                std::string("127.0.0.01"),
+                                std::string("0x7f.0.0.1"),
+                                std::string("2130706433"),
+                                std::string("localhost"),
+                                std::string("[::1]"),
+                                std::string(" 127.0.0.1"),
+                                std::string("127.0.0.1 "),
+                                std::string("127.0.0.1\0x", 11),
+                                std::string("::1%lo"),
+                                std::string("127.0.0.1.evil.example")}) {
+    EXPECT_FALSE(IsLoopbackAddress(no)) << no;
+  }
+}
+
+TEST(AccessTest, ForwardedRequestsAreLocalOnlyWhenEveryHopWasHere) {
+  const struct {
+    std::string field;
+    std::string decision;
+  } kCases[] = {
+      {"127.0.0.1", "local"},
+      {" ::1 ", "local"},
+      {"localhost", "local"},
+      {"LocalHost", "local"},
+      {"127.0.0.1, ::1,localhost", "local"},
+      {"203.0.113.9", "unauthorized"},
+      {"203.0.113.9, 127.0.0.1", "unauthorized"},
+      // A remote client claims to be local, and an honest proxy appends what it saw.
+      {"127.0.0.1, 203.0.113.9", "unauthorized"},
+      {"", "unauthorized"},
+      {",", "unauthorized"},
+      {"127.0.0.1,", "unauthorized"},
+      {",127.0.0.1", "unauthorized"},
+      {"unknown", "unauthorized"},
+      {"localhost.evil.example", "unauthorized"},
+      {"127.0.0.1:4000", "unauthorized"},
+      {"\"127.0.0.1\"", "unauthorized"},
+      {"for=127.0.0.1", "unauthorized"},
+  };
+  for (const auto& c : kCases) {
+    Knock knock = Local();
+    knock.forwarded_for = Field(c.field);
+    EXPECT_EQ(Decide(knock), c.decision) << c.field;
+    knock.door = Knock::Door::kUnix;
+    knock.address = "";
+    EXPECT_EQ(Decide(knock), c.decision) << "unix " << c.field;
+    knock = Remote();
+    knock.forwarded_for = Field(c.field);
+    EXPECT_EQ(Decide(knock), "unauthorized") << "remote " << c.field;
+  }
+  Knock twice = Local();
+  twice.forwarded_for = {.count = 2, .first = "127.0.0.1"};
+  EXPECT_EQ(Decide(twice), "unauthorized");
+}
+
+TEST(AccessTest, TheHostMustBeANameOrAddressOfThisMachine) {
+  for (const char* yes :
+       {"localhost", "localhost:7338", "LOCALHOST:1", "localhost.", "127.0.0.1", "127.0.0.1:80",
+        "127.8.9.10:7338", "[::1]", "[::1]:7338", "[::ffff:127.0.0.1]:7338", "[0:0:0:0:0:0:0:1]",
+        " localhost:7338 ", "localhost:0", "localhost:65535"}) {
+    Knock knock = Local();
+    knock.host = Field(yes);
+    EXPECT_EQ(Decide(knock), "local") << yes;
+  }
+  for (const std::string& no : {std::string(),
+                                std::string(" "),
+                                std::string("evil.example"),
+                                std::string("evil.example:7338"),
+                                std::string("localhost.evil.example"),
+                                std::string("evil.localhost"),
+                                std::string("localhosts"),
+                                std::string("10.0.0.1:7338"),
+                                std::string("0.0.0.0:7338"),
+                                std::string("[::]:7338"),
+                                std::string("[::2]"),
+                                std::string("::1"),
+                                std::string("[::1"),
+                                std::string("[::1]x"),
+                                std::string("[::1]7338"),
+                                std::string("[127.0.0.1]:7338"),
+                                std::string("127.0.0.1.evil.example"),
+                                std::string("127.1"),
+                                std::string("2130706433"),
+                                std::string("localhost:"),
+                                std::string("localhost:x"),
+                                std::string("localhost:65536"),
+                                std::string("localhost:-1"),
+                                std::string("localhost:80:80"),
+                                std::string("x@localhost"),
+                                std::string("localhost/evil"),
+                                std::string("localhost\0.evil", 15),
+                                std::string("localhost evil"),
+                                std::string(":7338"),
+                                std::string("["),
+                                std::string("[]")}) {
+    Knock knock = Local();
+    knock.host = Field(no);
+    EXPECT_EQ(Decide(knock), "forbidden_origin") << no;
+    knock.door = Knock::Door::kUnix;
+    EXPECT_EQ(Decide(knock), "forbidden_origin") << "unix " << no;
+  }
+}
+
+TEST(AccessTest, OnlyTheServersOwnPagesMayCallWithoutAKey) {
+  const struct {
+    std::string host;
+    std::string origin;
+    std::string decision;
+  } kCases[] = {
+      {"localhost:7338", "http://localhost:7338", "local"},
+      {"LOCALHOST:7338", "http://localhost:7338", "local"},
+      {"127.0.0.1:7338", "http://127.0.0.1:7338", "local"},
+      {"[::1]:7338", "http://[::1]:7338", "local"},
+      {"localhost", "http://localhost", "local"},
+      {"localhost:80", "http://localhost", "local"},
+      {"localhost", "http://localhost:80", "local"},
+      {"localhost:7338", "null", "forbidden_origin"},
+      {"localhost:7338", "", "forbidden_origin"},
+      {"localhost:7338", "https://localhost:7338", "forbidden_origin"},
+      {"localhost:7338", "http://localhost", "forbidden_origin"},
+      {"localhost:7338", "http://localhost:7339", "forbidden_origin"},
+      {"localhost:7338", "http://127.0.0.1:7338", "forbidden_origin"},
+      {"localhost:7338", "http://localhost:7338.evil.example", "forbidden_origin"},
+      {"localhost:7338", "http://localhost:7338/", "forbidden_origin"},
+      {"localhost:7338", "http://localhost:7338@evil.example", "forbidden_origin"},
+      {"localhost:7338", "http://evil.example", "forbidden_origin"},
+      {"localhost:7338", "http://evil.example:7338", "forbidden_origin"},
+      {"localhost:7338", "localhost:7338", "forbidden_origin"},
+      {"localhost:7338", "ws://localhost:7338", "forbidden_origin"},
+      {"localhost:7338", "file://", "forbidden_origin"},
+      {"localhost:7338", "chrome-extension://abcdef", "forbidden_origin"},
+      {"localhost:7338", "http://", "forbidden_origin"},
+      {"localhost:7338", "http://localhost:7338 http://evil.example", "forbidden_origin"},
+      // A name that was bent to this machine: the page is its own origin.
+      {"evil.example:7338", "http://evil.example:7338", "forbidden_origin"},
+  };
+  for (const auto& c : kCases) {
+    Knock knock = Local();
+    knock.host = Field(c.host);
+    knock.origin = Field(c.origin);
+    EXPECT_EQ(Decide(knock), c.decision) << c.host << " " << c.origin;
+  }
+  Knock hostless = Local();
+  hostless.host = {};
+  EXPECT_EQ(Decide(hostless), "local") << "HTTP/1.0 without Host";
+  hostless.origin = Field("http://localhost:7338");
+  EXPECT_EQ(Decide(hostless), "forbidden_origin");
+}
+
+TEST(AccessTest, InsecureLetsOthersInByAnyNameButKeepsWebPagesOut) {
+  const AccessRules insecure{.insecure = true};
+  Knock knock = Remote();
+  EXPECT_EQ(Decide(knock, Ring(), insecure), "local");
+  knock.host = Field("buildbox:7338");
+  EXPECT_EQ(Decide(knock, Ring(), insecure), "local");
+  knock.origin = Field("http://buildbox:7338");
+  EXPECT_EQ(Decide(knock, Ring(), insecure), "local");
+  knock.origin = Field("http://evil.example");
+  EXPECT_EQ(Decide(knock, Ring(), insecure), "forbidden_origin");
+  knock = Local();
+  knock.host = Field("evil.example");
+  EXPECT_EQ(Decide(knock, Ring(), insecure), "forbidden_origin") << "a page of this machine";
+  knock = Remote();
+  knock.authorization = Field("Bearer wrong");
+  EXPECT_EQ(Decide(knock, Ring(), insecure), "unauthorized");
+}
+
+TEST(AccessTest, RefusalsSayWhatToDoAndNeverShowTheKey) {
+  Knock knock = Remote();
+  EXPECT_THAT(Admit(knock, Ring(), {}).error().message(), HasSubstr("intermute init"));
+  knock.authorization = Field("Bearer sesame");
+  const Error wrong = Admit(knock, Ring(), {}).error();
+  EXPECT_EQ(wrong.http_status(), 401);
+  EXPECT_THAT(wrong.message(), ::testing::Not(HasSubstr("sesame")));
+  knock = Local();
+  knock.origin = Field("http://evil.example");
+  const Error origin = Admit(knock, Ring(), {}).error();
+  EXPECT_EQ(origin.http_status(), 403);
+  EXPECT_THAT(origin.message(), HasSubstr("http://evil.example"));
+  EXPECT_THAT(origin.message(), HasSubstr("Authorization: Bearer <key>"));
+  knock.origin = {};
+  knock.host = Field("evil.example");
+  EXPECT_THAT(Admit(knock, Ring(), {}).error().message(), HasSubstr("127.0.0.1"));
+}
+
+// ---- The agent ----
+
+TEST(AccessTest, XAgentIdIsAClaim) {
+  Knock knock = Local();
+  Caller caller = Admit(knock, Ring(), {}).value();
+  EXPECT_EQ(caller.identity, Caller::Identity::kNone);
+  EXPECT_EQ(caller.agent, "");
+  for (const char* blank : {"", " ", "\t "}) {
+    knock.agent_id = blank;
+    EXPECT_EQ(Admit(knock, Ring(), {})->identity, Caller::Identity::kNone);
+  }
+  knock.agent_id = " amber-fox ";
+  for (const char* authorization : {"", "Bearer alpha"}) {
+    knock.authorization = Field(authorization);
+    caller = Admit(knock, Ring(), {}).value();
+    EXPECT_EQ(caller.identity, Caller::Identity::kClaimed);
+    EXPECT_EQ(caller.agent, "amber-fox");
+  }
+}
+
+TEST(AccessTest, ATokenSuppliesTheIdentityAndMustNotContradictTheClaim) {
+  const Caller nobody{.mode = Caller::Mode::kKey, .project = "dev"};
+  const Caller proved = WithToken(nobody, "amber-fox").value();
+  EXPECT_EQ(proved.identity, Caller::Identity::kProved);
+  EXPECT_EQ(proved.agent, "amber-fox");
+  EXPECT_EQ(proved.mode, Caller::Mode::kKey);
+  EXPECT_EQ(proved.project, "dev");
+
+  Caller claimed;
+  claimed.identity = Caller::Identity::kClaimed;
+  claimed.agent = "amber-fox";
+  EXPECT_EQ(WithToken(claimed, "amber-fox")->identity, Caller::Identity::kProved);
+  const Error mismatch = WithToken(claimed, "grey-owl").error();
+  EXPECT_EQ(mismatch.http_status(), 403);
+  EXPECT_EQ(mismatch.slug(), "agent identity mismatch");
+}
+
+TEST(AccessTest, OnlyWithRequireAgentTokenIsAProofNeededToWriteInAName) {
+  const Caller none;
+  Caller claimed;
+  claimed.identity = Caller::Identity::kClaimed;
+  claimed.agent = "amber-fox";
+  Caller proved = claimed;
+  proved.identity = Caller::Identity::kProved;
+  for (const Caller& caller : {none, claimed, proved}) {
+    for (const char* agent : {"amber-fox", "grey-owl"}) {
+      EXPECT_TRUE(MayActAs(caller, agent, {}).ok());
+      const bool may = MayActAs(caller, agent, {.require_agent_token = true}).ok();
+      EXPECT_EQ(may, caller.identity == Caller::Identity::kProved && caller.agent == agent);
+    }
+  }
+  const Error refused = MayActAs(claimed, "amber-fox", {.require_agent_token = true}).error();
+  EXPECT_EQ(refused.http_status(), 403);
+  EXPECT_EQ(refused.slug(), "agent_token_required");
+  EXPECT_THAT(refused.message(), HasSubstr("X-Agent-Token"));
+}
+
+}  // namespace
+}  // namespace interlock::auth

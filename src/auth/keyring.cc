@@ -1,0 +1,159 @@
+#include "auth/keyring.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <exception>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "auth/yaml.h"
+#include "domain/text.h"
+
+namespace interlock::auth {
+namespace {
+
+constexpr std::string_view kHashPrefix = "sha256:";
+
+// Every request with a key is compared with all of them.
+constexpr std::size_t kKeysMax = 4096;
+
+bool IsAbsent(const YAML::Node& node) { return !node.IsDefined() || node.IsNull(); }
+
+Result<void> ExpectMap(const YAML::Node& node, std::string_view what) {
+  if (node.IsMap()) return {};
+  return YamlError(node.Mark(), fmt::format("'{}' must be a mapping", what));
+}
+
+// Of two fields of one name the library would take the first without a word. The name is not shown:
+// in a file gone wrong it may be a key.
+Result<void> RefuseRepeated(const YAML::Node& map) {
+  std::set<std::string, std::less<>> names;
+  for (const auto& field : map) {
+    if (!field.first.IsScalar()) return YamlError(field.first.Mark(), "a name must be a text");
+    if (!names.emplace(domain::Trim(field.first.Scalar())).second) {
+      return YamlError(field.first.Mark(), "this name stands there twice");
+    }
+  }
+  return {};
+}
+
+// The words of YAML 1.1, as the library knows them.
+Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
+  constexpr const char* kName = "allow_localhost_without_auth";
+  if (IsAbsent(policy)) return LocalPolicy::kNoKeyNeeded;
+  IL_TRY_VOID(ExpectMap(policy, "default_policy"));
+  IL_TRY_VOID(RefuseRepeated(policy));
+  for (const auto& field : policy) {
+    // A misspelt one would leave open what somebody meant to close.
+    if (field.first.Scalar() != kName) {
+      return YamlError(field.first.Mark(), fmt::format("'default_policy' knows only '{}'", kName));
+    }
+  }
+  const YAML::Node allowed = policy[kName];
+  if (IsAbsent(allowed)) return LocalPolicy::kNoKeyNeeded;
+  bool value = false;
+  if (!allowed.IsScalar() || !YAML::convert<bool>::decode(allowed, value)) {
+    return YamlError(allowed.Mark(), fmt::format("'{}' must be true or false", kName));
+  }
+  return value ? LocalPolicy::kNoKeyNeeded : LocalPolicy::kKeyNeeded;
+}
+
+// The digest that an entry of `keys` stands for; nothing for a blank one.
+Result<std::optional<Digest>> ReadKey(const YAML::Node& entry) {
+  if (IsAbsent(entry)) return std::optional<Digest>();
+  if (!entry.IsScalar()) return YamlError(entry.Mark(), "a key must be a text");
+  const std::string_view key = domain::Trim(entry.Scalar());
+  if (key.empty()) return std::optional<Digest>();
+  if (!key.starts_with(kHashPrefix)) return std::optional<Digest>(Sha256(key));
+  const auto digest = ParseDigest(key.substr(kHashPrefix.size()));
+  if (!digest) {
+    return YamlError(entry.Mark(), "after 'sha256:' there must be 64 hexadecimal digits");
+  }
+  return digest;
+}
+
+}  // namespace
+
+// Collects what a Keyring is made of, project by project.
+class Keyring::Reader {
+ public:
+  Result<Keyring> Read(const YAML::Node& document) {
+    if (IsAbsent(document)) return std::move(keyring_);
+    if (!document.IsMap()) {
+      return YamlError(document.Mark(), "a keys file is a mapping with 'projects'");
+    }
+    IL_TRY_VOID(RefuseRepeated(document));
+    IL_TRY(keyring_.local_policy_, ReadPolicy(document["default_policy"]));
+    const YAML::Node projects = document["projects"];
+    if (IsAbsent(projects)) return std::move(keyring_);
+    IL_TRY_VOID(ExpectMap(projects, "projects"));
+    IL_TRY_VOID(RefuseRepeated(projects));
+    for (const auto& project : projects) {
+      IL_TRY_VOID(ReadProject(project.first, project.second));
+    }
+    return std::move(keyring_);
+  }
+
+ private:
+  Result<void> ReadProject(const YAML::Node& name_node, const YAML::Node& project) {
+    const std::string name(domain::Trim(name_node.Scalar()));
+    if (name.empty()) return YamlError(name_node.Mark(), "a project needs a name");
+    if (IsAbsent(project)) return {};
+    IL_TRY_VOID(ExpectMap(project, name));
+    IL_TRY_VOID(RefuseRepeated(project));
+    const YAML::Node keys = project["keys"];
+    if (IsAbsent(keys)) return {};
+    if (!keys.IsSequence()) return YamlError(keys.Mark(), "'keys' must be a list");
+    const std::size_t before = keyring_.keys_.size();
+    for (const YAML::Node& entry : keys) {
+      IL_TRY(const std::optional<Digest> digest, ReadKey(entry));
+      if (digest) IL_TRY_VOID(Add(*digest, entry.Mark()));
+    }
+    if (keyring_.keys_.size() > before) keyring_.projects_.push_back(name);
+    return {};
+  }
+
+  // Of the project that is being read, whose place in projects_ is the next one.
+  Result<void> Add(const Digest& digest, const YAML::Mark& mark) {
+    const std::size_t project = keyring_.projects_.size();
+    const auto [known, is_new] = known_.emplace(digest, project);
+    if (!is_new && known->second != project) {
+      return YamlError(mark, fmt::format("this key also stands under project '{}'; a key opens one "
+                                         "project only",
+                                         keyring_.projects_[known->second]));
+    }
+    if (!is_new) return {};
+    if (keyring_.keys_.size() == kKeysMax) {
+      return YamlError(mark, fmt::format("there are more than {} keys", kKeysMax));
+    }
+    keyring_.keys_.push_back({digest, project});
+    return {};
+  }
+
+  Keyring keyring_;
+  std::map<Digest, std::size_t> known_;
+};
+
+Result<Keyring> Keyring::Parse(std::string_view yaml) {
+  IL_TRY(const YAML::Node document, ParseYaml(yaml));
+  try {
+    return Reader().Read(document);
+  } catch (const std::exception& error) {  // the library's: a node that is not what it seemed
+    return Error(Errc::kInternal, error.what());
+  }
+}
+
+std::optional<std::string> Keyring::Find(std::string_view key) const {
+  const Digest digest = Sha256(key);
+  std::size_t found = 0;  // 1 + the project
+  for (const Key& one : keys_) {
+    const auto mask = std::size_t{0} - static_cast<std::size_t>(SameDigest(one.digest, digest));
+    found |= mask & (one.project + 1);
+  }
+  if (found == 0) return std::nullopt;
+  return projects_[found - 1];
+}
+
+}  // namespace interlock::auth

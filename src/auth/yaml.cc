@@ -1,0 +1,89 @@
+#include "auth/yaml.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <exception>
+#include <sstream>
+
+#include "base/utf8.h"
+
+namespace interlock::auth {
+namespace {
+
+// Looks through a document before it is built.
+class Inspector final : public YAML::EventHandler {
+ public:
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    throw YAML::ParserException(mark, "aliases (*name) are not taken; write the value out");
+  }
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw YAML::ParserException(mark, "a second document begins here");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/,
+                       YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int documents_ = 0;
+};
+
+// The library reads up to the first of some control characters and takes that for the end.
+Result<void> RefuseBinary(std::string_view text) {
+  const auto bad = std::find_if(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
+  });
+  if (bad == text.end() && IsUtf8(text)) return {};
+  if (bad == text.end()) return Error(Errc::kInvalidArgument, "the text is not UTF-8");
+  const auto line = 1 + std::count(text.begin(), bad, '\n');
+  return Error(Errc::kInvalidArgument, fmt::format("line {}: there is a control character", line));
+}
+
+}  // namespace
+
+Error YamlError(const YAML::Mark& mark, std::string_view what) {
+  return Error(Errc::kInvalidArgument, fmt::format("line {}: {}", mark.line + 1, what));
+}
+
+Result<YAML::Node> ParseYaml(std::string_view text) {
+  if (text.size() > kKeysFileBytesMax) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("there are more than {} bytes", kKeysFileBytesMax));
+  }
+  IL_TRY_VOID(RefuseBinary(text));
+  try {
+    const std::string copy(text);
+    std::istringstream looked_at(copy);
+    YAML::Parser parser(looked_at);
+    Inspector inspector;
+    while (parser.HandleNextDocument(inspector)) {
+    }
+    return YAML::Load(copy);
+  } catch (const YAML::Exception& error) {
+    return YamlError(error.mark, error.msg);
+  } catch (const std::exception& error) {
+    return Error(Errc::kInvalidArgument, error.what());
+  }
+}
+
+Result<std::string> WriteYaml(const YAML::Node& document) {
+  try {
+    YAML::Emitter out;
+    out << document;
+    if (!out.good()) return Error(Errc::kInternal, "the YAML could not be written");
+    return std::string(out.c_str(), out.size()) + "\n";
+  } catch (const std::exception& error) {
+    return Error(Errc::kInternal, error.what());
+  }
+}
+
+}  // namespace interlock::auth
