@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <set>
@@ -146,11 +147,20 @@ Result<Keyring> Keyring::Parse(std::string_view yaml) {
 }
 
 std::optional<std::string> Keyring::Find(std::string_view key) const {
-  const Digest digest = Sha256(key);
+  return FindDigest(Sha256(key));
+}
+
+bool Keyring::Includes(const Keyring& other) const {
+  return std::ranges::all_of(other.keys_, [&](const Key& key) {
+    return FindDigest(key.digest) == other.projects_[key.project];
+  });
+}
+
+std::optional<std::string> Keyring::FindDigest(const Digest& digest) const {
   std::size_t found = 0;  // 1 + the project
-  for (const Key& one : keys_) {
-    const auto mask = std::size_t{0} - static_cast<std::size_t>(SameDigest(one.digest, digest));
-    found |= mask & (one.project + 1);
+  for (const Key& key : keys_) {
+    const auto mask = std::size_t{0} - static_cast<std::size_t>(SameDigest(key.digest, digest));
+    found |= mask & (key.project + 1);
   }
   if (found == 0) return std::nullopt;
   return projects_[found - 1];

@@ -42,6 +42,9 @@ class Keyring {
   // of keys only, not on which one matches nor on how much of it.
   std::optional<std::string> Find(std::string_view key) const;
 
+  // True when every key of `other` opens the same project here.
+  bool Includes(const Keyring& other) const;
+
   LocalPolicy local_policy() const { return local_policy_; }
   std::size_t key_count() const { return keys_.size(); }
   std::size_t project_count() const { return projects_.size(); }  // with keys
@@ -52,6 +55,8 @@ class Keyring {
     Digest digest;
     std::size_t project;  // index of projects_
   };
+
+  std::optional<std::string> FindDigest(const Digest& digest) const;
 
   LocalPolicy local_policy_ = LocalPolicy::kNoKeyNeeded;
   std::vector<std::string> projects_;
