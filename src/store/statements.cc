@@ -3,6 +3,8 @@
 #include <iterator>
 #include <vector>
 
+#include "store/agents.h"
+#include "store/contacts.h"
 #include "store/events.h"
 #include "store/meta.h"
 #include "store/ping.h"
@@ -14,7 +16,13 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     // One line per noun.
-    for (const auto& statements : {EventStatements(), MetaStatements(), PingStatements()}) {
+    for (const auto& statements : {
+             AgentStatements(),
+             ContactStatements(),
+             EventStatements(),
+             MetaStatements(),
+             PingStatements(),
+         }) {
       std::ranges::copy(statements, std::back_inserter(all));
     }
     return all;

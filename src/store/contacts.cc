@@ -1,0 +1,117 @@
+#include "store/contacts.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace interlock::store {
+namespace {
+
+// contacts' primary key.
+constexpr db::Sql kList = "SELECT contact_id FROM contacts WHERE agent_id = ?1 ORDER BY contact_id";
+
+// contacts' primary key.
+constexpr db::Sql kCount = "SELECT count(*) FROM contacts WHERE agent_id = ?1";
+
+// contacts' primary key.
+constexpr db::Sql kAdd =
+    "INSERT INTO contacts (agent_id, contact_id, created_at) VALUES (?1, ?2, ?3) "
+    "ON CONFLICT (agent_id, contact_id) DO NOTHING";
+
+// contacts' primary key.
+constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contact_id = ?2";
+
+// The primary keys of agents, contacts and thread_members. 64 ids a time; a shorter list repeats
+// its last one.
+constexpr std::size_t kIdsPerStatement = 64;
+constexpr std::size_t kFixedParameters = 3;
+constexpr db::Sql kRecipientFacts =
+    "SELECT id, contact_policy, live_contact_policy, "
+    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?1), "
+    "EXISTS (SELECT 1 FROM thread_members "
+    "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1) "
+    "FROM agents WHERE id IN ("
+    "?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+    "?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,"
+    "?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,?49,?50,?51,"
+    "?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66,?67)";
+
+constexpr db::NamedSql kStatements[] = {
+    IL_SQL(kList), IL_SQL(kCount), IL_SQL(kAdd), IL_SQL(kRemove), IL_SQL(kRecipientFacts),
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> ListContacts(db::Connection& connection,
+                                              std::string_view agent_id) {
+  std::vector<std::string> contacts;
+  IL_TRY_VOID(connection.ForEach(
+      kList, [&](const db::Row& row) { contacts.push_back(row.String(0)); }, agent_id));
+  return contacts;
+}
+
+Result<std::int64_t> CountContacts(db::Connection& connection, std::string_view agent_id) {
+  IL_TRY(const auto count,
+         connection.One(kCount, [](const db::Row& row) { return row.Int(0); }, agent_id));
+  return count.value_or(0);
+}
+
+Result<bool> AddContact(db::Transaction& tx, std::string_view agent_id, std::string_view contact_id,
+                        Timestamp now) {
+  IL_TRY(const std::int64_t changed, tx->Run(kAdd, agent_id, contact_id, now.micros));
+  return changed > 0;
+}
+
+Result<bool> RemoveContact(db::Transaction& tx, std::string_view agent_id,
+                           std::string_view contact_id) {
+  IL_TRY(const std::int64_t changed, tx->Run(kRemove, agent_id, contact_id));
+  return changed > 0;
+}
+
+Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connection,
+                                                       std::string_view project,
+                                                       std::string_view sender,
+                                                       std::string_view thread_id,
+                                                       std::span<const std::string> recipients) {
+  std::vector<RecipientFacts> all;
+  all.reserve(recipients.size());
+  std::unordered_multimap<std::string_view, std::size_t> places;  // in `all`, by id
+  for (const std::string& id : recipients) {
+    places.emplace(id, all.size());
+    all.push_back({.agent = id});
+  }
+  const auto take = [&](const db::Row& row) {
+    const domain::Policies defaults;
+    const auto [begin, end] = places.equal_range(row.Text(0));
+    for (auto place = begin; place != end; ++place) {
+      RecipientFacts& facts = all[place->second];
+      facts.policies = {
+          .mail = domain::ParseContactPolicy(row.Text(1)).value_or(defaults.mail),
+          .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live),
+      };
+      facts.sender_is_contact = row.Bool(3);
+      facts.posted_in_thread = row.Bool(4);
+    }
+    return Result<void>();
+  };
+  std::array<db::Value, kFixedParameters + kIdsPerStatement> values;
+  values[0] = sender;
+  values[1] = project;
+  if (!thread_id.empty()) values[2] = thread_id;  // else NULL, which no thread equals
+  while (!recipients.empty()) {
+    const auto chunk = recipients.first(std::min(recipients.size(), kIdsPerStatement));
+    for (std::size_t i = 0; i < kIdsPerStatement; ++i) {
+      values[kFixedParameters + i] = std::string_view(chunk[std::min(i, chunk.size() - 1)]);
+    }
+    IL_TRY_VOID(connection.Execute(kRecipientFacts, values, take));
+    recipients = recipients.subspan(chunk.size());
+  }
+  return all;
+}
+
+std::span<const db::NamedSql> ContactStatements() { return kStatements; }
+
+}  // namespace interlock::store

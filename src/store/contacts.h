@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "db/connection.h"
+#include "db/sql.h"
+#include "domain/contact_policy.h"
+
+// Whom an agent has allowed to write to it (table `contacts`), and what a decision about the
+// recipients of a message looks at. A contact is any agent id, registered or not; the permission
+// goes one way only.
+namespace interlock::store {
+
+// In the order of their bytes.
+Result<std::vector<std::string>> ListContacts(db::Connection& connection,
+                                              std::string_view agent_id);
+
+Result<std::int64_t> CountContacts(db::Connection& connection, std::string_view agent_id);
+
+// True when it was not a contact before.
+Result<bool> AddContact(db::Transaction& tx, std::string_view agent_id, std::string_view contact_id,
+                        Timestamp now);
+// True when it was one.
+Result<bool> RemoveContact(db::Transaction& tx, std::string_view agent_id,
+                           std::string_view contact_id);
+
+// What is known of one recipient of a message.
+struct RecipientFacts {
+  std::string agent;
+  domain::Policies policies = {};  // the defaults when nobody registered it
+  bool sender_is_contact = false;
+  bool posted_in_thread = false;  // it has itself sent a message of that thread
+};
+
+// One for each of `recipients`, in their order, by one statement per 64 of them. `thread_id` may be
+// empty: the message is in no thread. A deregistered agent still has the policies it set.
+Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connection,
+                                                       std::string_view project,
+                                                       std::string_view sender,
+                                                       std::string_view thread_id,
+                                                       std::span<const std::string> recipients);
+
+std::span<const db::NamedSql> ContactStatements();
+
+}  // namespace interlock::store
