@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <unordered_map>
 #include <utility>
+
+#include "json/object_text.h"
 
 namespace interlock::store {
 namespace {
 
 // contacts' primary key.
 constexpr db::Sql kList = "SELECT contact_id FROM contacts WHERE agent_id = ?1 ORDER BY contact_id";
-
-// contacts' primary key.
-constexpr db::Sql kCount = "SELECT count(*) FROM contacts WHERE agent_id = ?1";
 
 // contacts' primary key.
 constexpr db::Sql kAdd =
@@ -40,7 +39,10 @@ constexpr db::Sql kRecipientFacts =
     "?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66,?67)";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kList), IL_SQL(kCount), IL_SQL(kAdd), IL_SQL(kRemove), IL_SQL(kRecipientFacts),
+    IL_SQL(kList),
+    IL_SQL(kAdd),
+    IL_SQL(kRemove),
+    IL_SQL(kRecipientFacts),
 };
 
 }  // namespace
@@ -53,12 +55,6 @@ Result<std::vector<std::string>> ListContacts(db::Connection& connection,
   return contacts;
 }
 
-Result<std::int64_t> CountContacts(db::Connection& connection, std::string_view agent_id) {
-  IL_TRY(const auto count,
-         connection.One(kCount, [](const db::Row& row) { return row.Int(0); }, agent_id));
-  return count.value_or(0);
-}
-
 Result<bool> AddContact(db::Transaction& tx, std::string_view agent_id, std::string_view contact_id,
                         Timestamp now) {
   IL_TRY(const std::int64_t changed, tx->Run(kAdd, agent_id, contact_id, now.micros));
@@ -69,6 +65,10 @@ Result<bool> RemoveContact(db::Transaction& tx, std::string_view agent_id,
                            std::string_view contact_id) {
   IL_TRY(const std::int64_t changed, tx->Run(kRemove, agent_id, contact_id));
   return changed > 0;
+}
+
+std::string ContactJson(std::string_view contact_id) {
+  return json::ObjectText().Add("contact", contact_id).Text();
 }
 
 Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connection,

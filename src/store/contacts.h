@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,14 +20,15 @@ namespace interlock::store {
 Result<std::vector<std::string>> ListContacts(db::Connection& connection,
                                               std::string_view agent_id);
 
-Result<std::int64_t> CountContacts(db::Connection& connection, std::string_view agent_id);
-
 // True when it was not a contact before.
 Result<bool> AddContact(db::Transaction& tx, std::string_view agent_id, std::string_view contact_id,
                         Timestamp now);
 // True when it was one.
 Result<bool> RemoveContact(db::Transaction& tx, std::string_view agent_id,
                            std::string_view contact_id);
+
+// {"contact": id}, as the events of a change say.
+std::string ContactJson(std::string_view contact_id);
 
 // What is known of one recipient of a message.
 struct RecipientFacts {
