@@ -1,25 +1,411 @@
 #include "service/agents.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "auth/sha256.h"
+#include "domain/event.h"
+#include "domain/names.h"
+#include "domain/text.h"
 #include "service/await.h"
 #include "service/storage.h"
 #include "store/agents.h"
+#include "store/contacts.h"
 
 namespace interlock::service {
+namespace {
 
-boost::asio::awaitable<Result<std::optional<std::string>>> Agents::OfToken(Secret token) {
+using boost::asio::awaitable;
+namespace event_type = domain::event_type;
+using ContactIds = std::vector<std::string>;
+
+template <typename T>
+awaitable<Result<T>> Read(Storage& storage, std::function<Result<T>(db::Connection&)> fn) {
+  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
+    return storage.Read<T>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<T>(start);
+}
+
+template <typename T>
+awaitable<Result<T>> Write(Storage& storage, std::function<Result<T>(db::Transaction&)> fn) {
+  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
+    return storage.Write<T>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<T>(start);
+}
+
+db::Blob Bytes(const auth::Digest& digest) { return std::as_bytes(std::span(digest)); }
+
+// The limits of what an agent says of itself.
+
+Result<void> CheckText(std::string_view field, std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return {};
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} has {} bytes; send at most {}", field, text.size(), bytes_max))
+      .WithDetail("field", std::string(field));
+}
+
+Result<void> CheckCount(std::string_view field, std::size_t count, std::size_t max) {
+  if (count <= max) return {};
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} has {} entries; send at most {}", field, count, max))
+      .WithDetail("field", std::string(field));
+}
+
+Result<void> CheckMetadata(const domain::Metadata& metadata, const Limits& limits) {
+  IL_TRY_VOID(CheckCount("metadata", metadata.size(), limits.metadata_entries_max));
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : metadata) bytes += key.size() + value.size();
+  if (bytes <= limits.metadata_bytes_max) return {};
+  return Error(Errc::kInvalidArgument,
+               fmt::format("metadata has {} bytes of keys and values; keep at most {}", bytes,
+                           limits.metadata_bytes_max))
+      .WithDetail("field", "metadata");
+}
+
+// The start of what somebody sent, short enough for an answer, cut between characters.
+std::string Excerpt(std::string_view text) {
+  constexpr std::size_t kBytesMax = 100;
+  if (text.size() <= kBytesMax) return std::string(text);
+  std::size_t end = kBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)) + "…";
+}
+
+Error InvalidSession(std::string_view session_id) {
+  return Error(Errc::kInvalidArgument,
+               "session_id is no UUID: send 8-4-4-4-12 hexadecimal digits, or leave it out and one "
+               "is made")
+      .WithSlug(
+          fmt::format("invalid session_id: must be a valid UUID: \"{}\"", Excerpt(session_id)))
+      .WithDetail("code", "invalid_session_id");
+}
+
+Error SessionInUse() {
+  return Error(Errc::kConflict,
+               "an agent of this session was seen within the last five minutes: send its token as "
+               "X-Agent-Token, deregister it, wait, or register without session_id")
+      .WithSlug("session_id is in use by an active agent")
+      .WithDetail("code", "active_session_conflict");
+}
+
+Error NoSuchAgent(std::string_view id) {
+  return {Errc::kNotFound,
+          fmt::format("there is no agent {} here: register it with POST /api/agents", Excerpt(id))};
+}
+
+bool InProject(const domain::Agent& agent, const AgentRef& ref) {
+  return !ref.project || *ref.project == agent.project;
+}
+
+// The living agent that `ref` means; kNotFound.
+Result<domain::Agent> Living(db::Connection& connection, const AgentRef& ref) {
+  IL_TRY(std::optional<domain::Agent> agent, store::FindAgent(connection, ref.id));
+  if (!agent || agent->deregistered_at || !InProject(*agent, ref)) return NoSuchAgent(ref.id);
+  return *std::move(agent);
+}
+
+// A registration with all that is made outside the transaction, which may run several times.
+struct Draft {
+  domain::Agent agent;                      // with an id and times for the case that it is new
+  std::array<std::uint64_t, 8> names = {};  // to choose from when it brings no name
+  auth::Digest token_hash = {};
+  std::optional<auth::Digest> shown_token_hash = {};
+};
+
+// Numbers as they come from one source of bytes.
+std::array<std::uint64_t, 8> DrawNames(RandomSource& random) {
+  std::array<std::uint8_t, 32> bytes = {};
+  random.Fill(bytes);
+  std::array<std::uint64_t, 8> names = {};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    names[i / 4] = (names[i / 4] << 8U | bytes[i]) % domain::kPlainNames;
+  }
+  return names;
+}
+
+// A name that no living agent of the project has: one of those drawn or, in a project so full that
+// all of them are taken, one of those with the lowest number behind it that is free.
+Result<std::string> FreeName(db::Connection& connection, const Draft& draft) {
+  for (std::uint64_t round = 0;; ++round) {
+    for (const std::uint64_t drawn : draft.names) {
+      std::string name = domain::GeneratedName(drawn + (round * domain::kPlainNames));
+      IL_TRY(const bool taken, store::IsNameTaken(connection, draft.agent.project, name));
+      if (!taken) return name;
+    }
+  }
+}
+
+Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft) {
+  domain::Agent agent = draft.agent;
+  std::optional<db::Blob> shown;
+  if (draft.shown_token_hash) shown = Bytes(*draft.shown_token_hash);
+  IL_TRY(const auto owner,
+         store::FindSession(tx.connection(), agent.project, agent.session_id, shown));
+  if (owner) {
+    const domain::Agent& before = owner->agent;
+    const domain::SessionFacts facts = {.last_seen = before.last_seen,
+                                        .deregistered = before.deregistered_at.has_value(),
+                                        .token_shown = owner->token_matches};
+    if (!domain::MayTakeOver(facts, agent.last_seen)) return SessionInUse();
+    agent.id = before.id;
+    agent.created_at = before.created_at;
+    agent.policies = before.policies;
+  }
+  if (domain::Trim(agent.name).empty()) {
+    IL_TRY(agent.name, FreeName(tx.connection(), draft));
+  }
+  const auto put = owner ? store::ReplaceAgent : store::InsertAgent;
+  IL_TRY_VOID(put(tx, agent, Bytes(draft.token_hash)));
+  IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentRegistered, agent, agent.last_seen,
+                                      store::AgentJson(agent)));
+  return agent;
+}
+
+bool Wanted(const domain::Agent& agent, const Agents::Filter& filter) {
+  if (!filter.capabilities.empty() && !domain::HasAnyCapability(agent, filter.capabilities)) {
+    return false;
+  }
+  if (!filter.repo.empty() && domain::MetadataText(agent, "repo") != filter.repo) return false;
+  return filter.active_bead_id.empty() ||
+         domain::MetadataText(agent, "active_bead_id") == filter.active_bead_id;
+}
+
+// What a name of a policy says; an empty one keeps `now`.
+Result<domain::ContactPolicy> ReadPolicy(std::string_view field, std::string_view name,
+                                         domain::ContactPolicy now) {
+  if (name.empty()) return now;
+  if (const auto policy = domain::ParseContactPolicy(name)) return *policy;
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} is not one of open, auto, contacts_only, block_all", field))
+      .WithSlug(fmt::format("invalid {}: must be open, auto, contacts_only, or block_all", field));
+}
+
+Result<void> AppendContactEvent(db::Transaction& tx, std::string_view type,
+                                const domain::Agent& agent, const std::string& contact,
+                                Timestamp at) {
+  return store::AppendAgentEvent(tx, type, agent, at, store::ContactJson(contact));
+}
+
+// The contact of a request, trimmed.
+Result<std::string> ReadContact(std::string_view text, const Limits& limits) {
+  std::string contact(domain::Trim(text));
+  if (contact.empty()) {
+    return Error(Errc::kInvalidArgument, "contact is blank: send the id of an agent")
+        .WithDetail("field", "contact");
+  }
+  IL_TRY_VOID(CheckText("contact", contact, limits.agent_id_bytes_max));
+  return contact;
+}
+
+}  // namespace
+
+awaitable<Result<Agents::Registered>> Agents::Register(Registration registration) {
+  const std::string_view session = domain::Trim(registration.session_id);
+  if (!session.empty() && !domain::IsSessionId(session)) co_return InvalidSession(session);
+  IL_CO_TRY_VOID(CheckText("name", registration.name, limits_.agent_text_bytes_max));
+  IL_CO_TRY_VOID(CheckText("status", registration.status, limits_.agent_text_bytes_max));
+  IL_CO_TRY_VOID(CheckText("project", registration.project, limits_.project_bytes_max));
+  if (registration.capabilities) {
+    const domain::Capabilities& all = *registration.capabilities;
+    IL_CO_TRY_VOID(CheckCount("capabilities", all.size(), limits_.capabilities_max));
+    for (const std::string& one : all) {
+      IL_CO_TRY_VOID(CheckText("capabilities", one, limits_.capability_bytes_max));
+    }
+  }
+  if (registration.metadata) IL_CO_TRY_VOID(CheckMetadata(*registration.metadata, limits_));
+
+  std::array<std::uint8_t, 24> random = {};
+  random_.Fill(random);
+  Secret token(Base64Url(random));
+  const Timestamp now = clock_.Now();
+  Draft draft;
+  draft.agent = {.id = uuids_.Next().Text(),
+                 .project = std::move(registration.project),
+                 .session_id = session.empty() ? uuids_.Next().Text() : std::string(session),
+                 .name = std::move(registration.name),
+                 .capabilities = std::move(registration.capabilities),
+                 .metadata = std::move(registration.metadata),
+                 .status = std::move(registration.status),
+                 .created_at = now,
+                 .last_seen = now};
+  draft.names = DrawNames(random_);
+  draft.token_hash = auth::Sha256(token.Reveal());
+  if (!registration.shown_token.empty()) {
+    draft.shown_token_hash = auth::Sha256(registration.shown_token.Reveal());
+  }
+  auto write = [draft = std::move(draft)](db::Transaction& tx) {
+    return WriteRegistration(tx, draft);
+  };
+  IL_CO_TRY(domain::Agent agent, co_await Write<domain::Agent>(storage_, std::move(write)));
+  co_return Registered{.agent = std::move(agent), .token = std::move(token)};
+}
+
+awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, std::string focus_state) {
+  std::optional<domain::FocusState> focus;
+  if (!focus_state.empty()) {
+    focus = domain::ParseFocusState(focus_state);
+    if (!focus) {
+      co_return Error(Errc::kInvalidArgument,
+                      "focus_state is not one of at-prompt, tool-use, thinking, unknown")
+          .WithSlug("invalid focus_state");
+    }
+  }
+  auto write = [ref = std::move(ref), focus,
+                now = clock_.Now()](db::Transaction& tx) -> Result<bool> {
+    IL_TRY(const bool seen,
+           store::RecordSighting(
+               tx, {.id = ref.id, .project = ref.project, .focus = focus, .at = now}));
+    if (!seen) return NoSuchAgent(ref.id);
+    return true;
+  };
+  IL_CO_TRY([[maybe_unused]] const bool seen, co_await Write<bool>(storage_, std::move(write)));
+  co_return Result<void>();
+}
+
+awaitable<Result<std::vector<domain::Agent>>> Agents::List(Filter filter) {
+  using Found = std::vector<domain::Agent>;
+  auto read = [filter = std::move(filter),
+               max = static_cast<std::int64_t>(limits_.agents_listed_max)](
+                  db::Connection& connection) -> Result<Found> {
+    IL_TRY(Found agents, store::ListAgents(connection, filter.project, max));
+    std::erase_if(agents, [&](const domain::Agent& agent) { return !Wanted(agent, filter); });
+    return agents;
+  };
+  co_return co_await Read<Found>(storage_, std::move(read));
+}
+
+awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Metadata entries) {
+  if (entries.empty()) {
+    co_return Error(Errc::kInvalidArgument,
+                    "send the entries to add as {\"metadata\":{\"key\":\"value\"}}")
+        .WithSlug("metadata map required");
+  }
+  auto write = [ref = std::move(ref), entries = std::move(entries), limits = limits_,
+                now = clock_.Now()](db::Transaction& tx) -> Result<domain::Agent> {
+    IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
+    if (!agent.metadata) agent.metadata.emplace();
+    for (const auto& [key, value] : entries) agent.metadata->insert_or_assign(key, value);
+    IL_TRY_VOID(CheckMetadata(*agent.metadata, limits));
+    agent.last_seen = now;
+    IL_TRY_VOID(store::SetMetadata(tx, agent.id, *agent.metadata, now));
+    IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentUpdated, agent, now,
+                                        store::AgentJson(agent)));
+    return agent;
+  };
+  co_return co_await Write<domain::Agent>(storage_, std::move(write));
+}
+
+awaitable<Result<domain::Policies>> Agents::PoliciesOf(AgentRef ref) {
+  auto read = [ref = std::move(ref)](db::Connection& connection) -> Result<domain::Policies> {
+    IL_TRY(const std::optional<domain::Agent> agent, store::FindAgent(connection, ref.id));
+    if (!agent) return domain::Policies();
+    if (!InProject(*agent, ref)) return NoSuchAgent(ref.id);
+    return agent->policies;
+  };
+  co_return co_await Read<domain::Policies>(storage_, std::move(read));
+}
+
+awaitable<Result<domain::Policies>> Agents::SetPolicies(AgentRef ref, PolicyChange change) {
+  if (change.mail.empty() && change.live.empty()) {
+    co_return Error(
+        Errc::kInvalidArgument,
+        "send policy, live_contact_policy or both: open, auto, contacts_only, block_all")
+        .WithSlug("policy or live_contact_policy required");
+  }
+  // What is no policy is refused before anything is looked up.
+  IL_CO_TRY_VOID(ReadPolicy("policy", change.mail, {}));
+  IL_CO_TRY_VOID(ReadPolicy("live_contact_policy", change.live, {}));
+  auto write = [ref = std::move(ref), change = std::move(change),
+                now = clock_.Now()](db::Transaction& tx) -> Result<domain::Policies> {
+    IL_TRY(const domain::Agent agent, Living(tx.connection(), ref));
+    domain::Policies policies;
+    IL_TRY(policies.mail, ReadPolicy("policy", change.mail, agent.policies.mail));
+    IL_TRY(policies.live, ReadPolicy("live_contact_policy", change.live, agent.policies.live));
+    if (policies == agent.policies) return policies;
+    IL_TRY_VOID(store::SetPolicies(tx, agent.id, policies));
+    IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kPolicyUpdated, agent, now,
+                                        store::PoliciesJson(agent.id, policies)));
+    return policies;
+  };
+  co_return co_await Write<domain::Policies>(storage_, std::move(write));
+}
+
+awaitable<Result<ContactIds>> Agents::ContactsOf(AgentRef ref) {
+  auto read = [ref = std::move(ref)](db::Connection& connection) -> Result<ContactIds> {
+    IL_TRY(const domain::Agent agent, Living(connection, ref));
+    return store::ListContacts(connection, agent.id);
+  };
+  co_return co_await Read<ContactIds>(storage_, std::move(read));
+}
+
+awaitable<Result<ContactIds>> Agents::AddContact(AgentRef ref, std::string contact) {
+  IL_CO_TRY(std::string added, ReadContact(contact, limits_));
+  auto write = [ref = std::move(ref), added = std::move(added), max = limits_.contacts_max,
+                now = clock_.Now()](db::Transaction& tx) -> Result<ContactIds> {
+    IL_TRY(const domain::Agent agent, Living(tx.connection(), ref));
+    IL_TRY(const bool changed, store::AddContact(tx, agent.id, added, now));
+    IL_TRY(ContactIds contacts, store::ListContacts(tx.connection(), agent.id));
+    if (!changed) return contacts;
+    if (contacts.size() > max) {
+      return Error(Errc::kInvalidArgument,
+                   fmt::format("an agent may have {} contacts: remove one first", max))
+          .WithSlug("too_many_contacts");
+    }
+    IL_TRY_VOID(AppendContactEvent(tx, event_type::kContactAdded, agent, added, now));
+    return contacts;
+  };
+  co_return co_await Write<ContactIds>(storage_, std::move(write));
+}
+
+awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string contact) {
+  IL_CO_TRY(std::string removed, ReadContact(contact, limits_));
+  auto write = [ref = std::move(ref), removed = std::move(removed),
+                now = clock_.Now()](db::Transaction& tx) -> Result<ContactIds> {
+    IL_TRY(const domain::Agent agent, Living(tx.connection(), ref));
+    IL_TRY(const bool changed, store::RemoveContact(tx, agent.id, removed));
+    if (changed) {
+      IL_TRY_VOID(AppendContactEvent(tx, event_type::kContactRemoved, agent, removed, now));
+    }
+    return store::ListContacts(tx.connection(), agent.id);
+  };
+  co_return co_await Write<ContactIds>(storage_, std::move(write));
+}
+
+awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
+  auto write = [ref = std::move(ref), now = clock_.Now()](db::Transaction& tx) -> Result<bool> {
+    IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
+    IL_TRY_VOID(store::SetDeregistered(tx, agent.id, now));
+    agent.status = domain::kDeregistered;
+    IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentDeregistered, agent, now,
+                                        store::AgentJson(agent)));
+    return true;
+  };
+  IL_CO_TRY([[maybe_unused]] const bool gone, co_await Write<bool>(storage_, std::move(write)));
+  co_return Result<void>();
+}
+
+awaitable<Result<std::optional<std::string>>> Agents::OfToken(Secret token) {
   using Found = std::optional<std::string>;
-  auto find = [hash = auth::Sha256(token.Reveal())](db::Connection& connection) {
-    return store::FindAgentByToken(connection, std::as_bytes(std::span(hash)));
+  auto read = [hash = auth::Sha256(token.Reveal())](db::Connection& connection) {
+    return store::FindAgentByToken(connection, Bytes(hash));
   };
-  auto start = [this, &find](Storage::DoneWith<Found> done) {
-    return storage_.Read<Found>(std::move(find), std::move(done));
+  co_return co_await Read<Found>(storage_, std::move(read));
+}
+
+awaitable<Result<std::int64_t>> Agents::CountActive() {
+  const Timestamp since = clock_.Now() - domain::kStaleAfter;
+  auto read = [since](db::Connection& connection) {
+    return store::CountAgentsSeen(connection, since);
   };
-  co_return co_await Await<Found>(start);
+  co_return co_await Read<std::int64_t>(storage_, std::move(read));
 }
 
 }  // namespace interlock::service

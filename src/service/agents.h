@@ -1,29 +1,110 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/id.h"
 #include "base/result.h"
 #include "base/secret.h"
+#include "domain/agent.h"
+#include "service/limits.h"
 
 namespace interlock::service {
 
 class Storage;
 
-// What agents do with themselves.
+// Which agent a request is about. Within a project, one of another project is not there.
+struct AgentRef {
+  std::string id;
+  std::optional<std::string> project = {};  // nothing = every project
+};
+
+// What agents do with themselves: come, show that they live, say what they are and who may write to
+// them, and go. Every change that is committed has its one event in the log; a heartbeat has none.
 //
-// Thread-safe. The coroutines run on the caller's strand; what they are given they own.
+// Thread-safe. The coroutines run on the caller's strand and own what they are given. An agent that
+// is not there, or deregistered, is kNotFound unless said otherwise; a text or a number beyond its
+// limit is kInvalidArgument.
 class Agents {
  public:
-  // Must outlive it.
-  explicit Agents(Storage& storage) : storage_(storage) {}
+  // All must outlive it.
+  Agents(Storage& storage, Clock& clock, RandomSource& random, UuidMaker& uuids,
+         const Limits& limits = {})
+      : storage_(storage), clock_(clock), random_(random), uuids_(uuids), limits_(limits) {}
+
+  struct Registration {
+    std::string project = {};
+    std::string name = {};  // blank = one is made, unlike those of the project's living agents
+    std::string session_id = {};  // blank = one is made; else a UUID, see domain::IsSessionId()
+    std::optional<domain::Capabilities> capabilities = {};
+    std::optional<domain::Metadata> metadata = {};
+    std::string status = {};
+    Secret shown_token = {};  // the caller's own, by which an agent takes its session up again
+  };
+  struct Registered {
+    domain::Agent agent;
+    Secret token;  // shown this once; storage has its hash only
+  };
+  // A new agent, or, when the session has one that may be taken over, that agent with everything
+  // new but its id, its birth and its policies; its old token is then worth nothing. The check and
+  // the write are one transaction, so of many that ask at once one wins. kConflict when the session
+  // has an active agent.
+  boost::asio::awaitable<Result<Registered>> Register(Registration registration);
+
+  // The agent lives. `focus_state` may be empty: it says nothing about its focus.
+  boost::asio::awaitable<Result<void>> Heartbeat(AgentRef ref, std::string focus_state);
+
+  // Which of the living are wanted; what is empty filters nothing.
+  struct Filter {
+    std::optional<std::string> project = {};     // nothing = every project
+    std::vector<std::string> capabilities = {};  // at least one of them
+    std::string repo = {};                       // that metadata, trimmed
+    std::string active_bead_id = {};             // that metadata, trimmed
+  };
+  // The last seen first, chosen among the Limits::agents_listed_max last seen.
+  boost::asio::awaitable<Result<std::vector<domain::Agent>>> List(Filter filter);
+
+  // Adds the entries, each in the place of one with the same key. Counts as a sign of life.
+  boost::asio::awaitable<Result<domain::Agent>> MergeMetadata(AgentRef ref,
+                                                              domain::Metadata entries);
+
+  // The defaults for one that nobody registered; one that is deregistered still has its own.
+  boost::asio::awaitable<Result<domain::Policies>> PoliciesOf(AgentRef ref);
+  // By name; an empty one stays as it is, but one must be given.
+  struct PolicyChange {
+    std::string mail = {};
+    std::string live = {};
+  };
+  boost::asio::awaitable<Result<domain::Policies>> SetPolicies(AgentRef ref, PolicyChange change);
+
+  // Whom the agent lets write to it, in the order of their bytes, after the change. Adding one that
+  // is there and removing one that is not change nothing and log nothing.
+  boost::asio::awaitable<Result<std::vector<std::string>>> ContactsOf(AgentRef ref);
+  boost::asio::awaitable<Result<std::vector<std::string>>> AddContact(AgentRef ref,
+                                                                      std::string contact);
+  boost::asio::awaitable<Result<std::vector<std::string>>> RemoveContact(AgentRef ref,
+                                                                         std::string contact);
+
+  // The agent goes: listed no more, its token worth nothing, its mail kept.
+  boost::asio::awaitable<Result<void>> Deregister(AgentRef ref);
 
   // The id of the living agent that this token was given to.
   boost::asio::awaitable<Result<std::optional<std::string>>> OfToken(Secret token);
 
+  // How many were seen within domain::kStaleAfter.
+  boost::asio::awaitable<Result<std::int64_t>> CountActive();
+
  private:
   Storage& storage_;
+  Clock& clock_;
+  RandomSource& random_;
+  UuidMaker& uuids_;
+  const Limits limits_;
 };
 
 }  // namespace interlock::service

@@ -41,6 +41,22 @@ struct Limits {
   std::size_t readers = 4;
   std::chrono::milliseconds storage_timeout{10'000};
 
+  // What an agent may say of itself: its name and status, each capability, metadata as a whole
+  // (keys and values), and how many of each. 32 KiB hold the paths of several hundred files.
+  std::size_t agent_text_bytes_max = 256;
+  std::size_t capabilities_max = 256;
+  std::size_t capability_bytes_max = 256;
+  std::size_t metadata_entries_max = 256;
+  std::size_t metadata_bytes_max = std::size_t{32} * 1024;
+
+  // Names that clients choose for others: the id of an agent that nobody registered, a project.
+  std::size_t agent_id_bytes_max = 256;
+  std::size_t project_bytes_max = 256;
+
+  // Agents that one list shows, and contacts of one agent.
+  std::size_t agents_listed_max = 10'000;
+  std::size_t contacts_max = 1'000;
+
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
 };

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_future.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "db/migrate.h"
+#include "db/sqlite/database.h"
+#include "service/storage.h"
+#include "store/schema.h"
+#include "testing/fake_clock.h"
+#include "testing/seeded_random.h"
+#include "testing/temp_db.h"
+
+namespace interlock::service {
+
+// A test of use cases on the real database with its threads. `clock_` is for the use cases and
+// moves by hand; storage has the machine's.
+class ServiceTest : public ::testing::Test {
+ public:
+  ~ServiceTest() override {
+    storage_->Stop();
+    EXPECT_TRUE(database_->Close().ok());
+    work_.reset();
+    thread_.join();
+  }
+
+ protected:
+  ServiceTest() {
+    EXPECT_TRUE(db::Migrator(store::ServerSchema(), {.database = file_.path()}, system_clock_)
+                    .Run(*file_.Open())
+                    .ok());
+    sqlite::DatabaseOptions options;
+    options.path = file_.path();
+    options.durability = sqlite::Durability::kFast;
+    database_ = sqlite::Database::Open(options, system_clock_).value();
+    storage_ = std::make_unique<Storage>(*database_, system_clock_);
+    thread_ = std::thread([this] { io_.run(); });
+  }
+
+  // What the coroutine returns, which runs on a strand of its own meanwhile. From any thread but
+  // the one that runs coroutines.
+  template <typename T>
+  T Run(boost::asio::awaitable<T> coroutine) {
+    std::optional<T> result;
+    boost::asio::co_spawn(boost::asio::make_strand(io_), Keep(std::move(coroutine), result),
+                          boost::asio::use_future)
+        .get();
+    return *std::move(result);
+  }
+
+  // Runs fn(0) … fn(n-1), each on a thread of its own, all starting together.
+  static void OnThreads(int n, const std::function<void(int)>& fn) {
+    std::barrier start(n);
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(n));
+    for (int t = 0; t < n; ++t) {
+      threads.emplace_back([&, t] {
+        start.arrive_and_wait();
+        fn(t);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  testing::FakeClock clock_;
+  testing::SeededRandom random_;
+  testing::TempDb file_;
+  SystemClock system_clock_;
+  std::unique_ptr<sqlite::Database> database_;
+  std::unique_ptr<Storage> storage_;
+
+ private:
+  template <typename T>
+  static boost::asio::awaitable<void> Keep(boost::asio::awaitable<T> coroutine,
+                                           std::optional<T>& result) {
+    result.emplace(co_await std::move(coroutine));
+  }
+
+  boost::asio::io_context io_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_ =
+      boost::asio::make_work_guard(io_);
+  std::thread thread_;
+};
+
+}  // namespace interlock::service
