@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "http/app.h"
 #include "http/path.h"
+#include "http/prepare.h"
 
 namespace interlock::http {
 namespace {
@@ -32,6 +33,15 @@ Response WrongMethod(const Request& request, const std::string& allow) {
   return response;
 }
 
+// What the row asks for, then the handler; an Error of either becomes the answer.
+boost::asio::awaitable<Response> Answer(const Route& route, App& app, Request request) {
+  auto prepared = Prepare(route, std::move(request));
+  if (!prepared.ok()) co_return ErrorResponse(prepared.error());
+  auto answer = co_await route.handler(app, *std::move(prepared));
+  if (!answer.ok()) co_return ErrorResponse(answer.error());
+  co_return *std::move(answer);
+}
+
 }  // namespace
 
 boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request) {
@@ -49,7 +59,7 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
 
   std::string what;
   try {
-    Response response = co_await match.route->handler(app, std::move(request));
+    Response response = co_await Answer(*match.route, app, std::move(request));
     if (!response.fault.empty()) {
       app.log.Error("a handler failed", {{"route", match.route->path}, {"what", response.fault}});
     }

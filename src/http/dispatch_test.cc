@@ -25,18 +25,21 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-boost::asio::awaitable<Response> Throwing(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Throwing(App& /*app*/, Request /*request*/) {
   throw std::runtime_error("the secret detail");
   co_return Response();
 }
-boost::asio::awaitable<Response> ThrowingANumber(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> ThrowingANumber(App& /*app*/, Request /*request*/) {
   throw 42;  // NOLINT(hicpp-exception-baseclass): what strangers' code may do
   co_return Response();
 }
-boost::asio::awaitable<Response> Failing(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Failing(App& /*app*/, Request /*request*/) {
   co_return ErrorResponse(Error(Errc::kInternal, "the other secret"));
 }
-boost::asio::awaitable<Response> Echo(App& /*app*/, Request request) {
+boost::asio::awaitable<Result<Response>> Refusing(App& /*app*/, Request /*request*/) {
+  co_return Error(Errc::kConflict, "taken").WithSlug("seat_taken");
+}
+boost::asio::awaitable<Result<Response>> Echo(App& /*app*/, Request request) {
   co_return Response::Json(200, request.path + "|" + request.query + "|" + request.Param("id"));
 }
 
@@ -75,6 +78,12 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
   const std::array routes = {Route{Method::kGet, "/throw", Throwing, ""},
                              Route{Method::kGet, "/throw/number", ThrowingANumber, ""},
                              Route{Method::kGet, "/fail", Failing, ""},
+                             Route{Method::kGet, "/refuse", Refusing, ""},
+                             Route{.method = Method::kPost,
+                                   .path = "/refuse",
+                                   .handler = Refusing,
+                                   .summary = "",
+                                   .body = BodyKind::kJson},
                              Route{Method::kGet, "/echo/{id...}", Echo, ""}};
   const Router router(routes);
   service::Health health(nullptr, clock_, std::chrono::seconds(1));
@@ -96,6 +105,9 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
       {Method::kGet, "/throw", 500, "\"error\":\"internal\""},
       {Method::kGet, "/throw/number", 500, "\"error\":\"internal\""},
       {Method::kGet, "/fail", 500, "\"error\":\"internal\""},
+      {Method::kGet, "/refuse", 409, "\"error\":\"seat_taken\""},
+      {Method::kGet, "/refuse?a=%zz", 400, "query parameter a has a broken escape"},
+      {Method::kPost, "/refuse", 400, "\"error\":\"bad_json\""},
   };
   for (const auto& c : kCases) {
     const auto answer = Begin(router, app, To(c.method, c.target));

@@ -1,12 +1,15 @@
 #include "http/health.h"
 
+#include <array>
+
 #include "http/app.h"
 #include "json/object_text.h"
 #include "service/health.h"
 
 namespace interlock::http {
+namespace {
 
-boost::asio::awaitable<Response> GetHealth(App& app, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request /*request*/) {
   using Report = service::Health::Report;
   const Report report = co_await app.health.Check();
   json::ObjectText body;
@@ -23,5 +26,17 @@ boost::asio::awaitable<Response> GetHealth(App& app, Request /*request*/) {
   if (report.ping_error) response.headers.Add("Retry-After", "1");
   co_return response;
 }
+
+constexpr std::array kRoutes = {
+    Route{.method = Method::kGet,
+          .path = "/health",
+          .handler = GetHealth,
+          .summary = "Is the server fit to serve? Needs no key.",
+          .access = Access::kAnyone},
+};
+
+}  // namespace
+
+std::span<const Route> HealthRoutes() { return kRoutes; }
 
 }  // namespace interlock::http

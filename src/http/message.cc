@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/time_text.h"
+#include "http/query.h"
 #include "json/object_text.h"
 
 namespace interlock::http {
@@ -88,6 +89,20 @@ const std::string& Request::Param(std::string_view name) const {
   const auto found = std::ranges::find(params, name, [](const auto& param) { return param.first; });
   IL_CHECK(found != params.end(), name);
   return found->second;
+}
+
+std::string Request::Query(std::string_view name) const {
+  const auto found =
+      std::ranges::find(query_fields, name, [](const auto& field) { return field.first; });
+  return found == query_fields.end() ? std::string() : found->second;
+}
+
+std::int64_t Request::QueryInt(std::string_view name, std::int64_t otherwise) const {
+  return ParseDecimal(Query(name)).value_or(otherwise);
+}
+
+std::int64_t Request::QueryCursor(std::string_view name) const {
+  return std::max<std::int64_t>(QueryInt(name, 0), 0);
 }
 
 Response Response::Json(int status, std::string json) {

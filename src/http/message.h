@@ -1,14 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "auth/caller.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "json/value_fwd.h"
 
 namespace interlock::http {
 
@@ -49,13 +52,27 @@ struct Request {
   std::string body;
   Peer peer;
 
-  // Filled by the dispatcher before a handler sees the request.
+  // Filled by the dispatcher before a handler sees the request, as the route's row says.
   std::string path;                                              // percent-decoded, clean
   std::string query;                                             // without the '?', still encoded
   std::vector<std::pair<std::string_view, std::string>> params;  // of the route's template
 
+  std::vector<std::pair<std::string, std::string>> query_fields;  // decoded, in the order sent
+  auth::Caller caller;
+  std::optional<std::string> project;       // nothing = every project
+  std::shared_ptr<const json::Value> json;  // the body, an object; null for BodyKind::kNone
+
   // REQUIRES: the route's template names it.
   const std::string& Param(std::string_view name) const;
+
+  // A parameter of the query, decoded: the first of several, "" when there is none.
+  std::string Query(std::string_view name) const;
+  // The same as a number; one beyond 64 bits is the nearest within, and what is no decimal integer
+  // is `otherwise`.
+  std::int64_t QueryInt(std::string_view name, std::int64_t otherwise) const;
+  // The same as a place in the event log. What is no decimal integer, or below 0, stands before
+  // everything (0), and what is beyond 64 bits after everything.
+  std::int64_t QueryCursor(std::string_view name) const;
 };
 
 struct Response {

@@ -15,27 +15,6 @@ int HexDigit(char c) {
   return -1;
 }
 
-Result<std::string> DecodePercent(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    const int high = i + 1 < text.size() ? HexDigit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? HexDigit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) {
-      return Error(Errc::kInvalidArgument,
-                   "The path has a broken escape; write '%' as %25, and every other escape as '%' "
-                   "and two hexadecimal digits.");
-    }
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return decoded;
-}
-
 // "http://host:port/path" → "/path": clients of a proxy write the whole URL.
 std::string_view WithoutAuthority(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
@@ -50,6 +29,23 @@ std::string_view WithoutAuthority(std::string_view target) {
 
 }  // namespace
 
+std::optional<std::string> DecodePercent(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    const int high = i + 1 < text.size() ? HexDigit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? HexDigit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return std::nullopt;
+    decoded += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return decoded;
+}
+
 Result<Target> ParseTarget(std::string_view target) {
   target = WithoutAuthority(target);
   const std::size_t question = target.find('?');
@@ -59,16 +55,21 @@ Result<Target> ParseTarget(std::string_view target) {
     return Error(Errc::kInvalidArgument,
                  "The request target is not a path; it must begin with '/'.");
   }
-  IL_TRY(std::string decoded, DecodePercent(path));
-  if (decoded.find('\0') != std::string::npos) {
+  auto decoded = DecodePercent(path);
+  if (!decoded) {
+    return Error(Errc::kInvalidArgument,
+                 "The path has a broken escape; write '%' as %25, and every other escape as '%' "
+                 "and two hexadecimal digits.");
+  }
+  if (decoded->find('\0') != std::string::npos) {
     return Error(Errc::kInvalidArgument, "The path holds a NUL byte; remove %00 from it.");
   }
-  if (!IsUtf8(decoded)) {
+  if (!IsUtf8(*decoded)) {
     return Error(Errc::kInvalidArgument,
                  "The path is not UTF-8; encode it as UTF-8 before escaping it.");
   }
   Target parsed;
-  parsed.path = std::move(decoded);
+  parsed.path = *std::move(decoded);
   if (question != std::string_view::npos) parsed.query = target.substr(question + 1);
   return parsed;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ struct Target {
 // Takes "/path?query" and "http://host/path?query". Refused (kInvalidArgument): other forms, broken
 // escapes, NUL bytes, and paths that are not UTF-8.
 Result<Target> ParseTarget(std::string_view target);
+
+// Every "%41" becomes its byte. Refused (nothing): a '%' without two hexadecimal digits.
+std::optional<std::string> DecodePercent(std::string_view text);
 
 // The path without empty, "." and ".." segments; ".." never leads above "/". A trailing slash
 // stays.

@@ -1,31 +1,15 @@
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "http/message.h"
+#include "http/route.h"
 
 namespace interlock::http {
-
-struct App;
-
-// Runs on the connection's strand; may suspend, must not block.
-using Handler = boost::asio::awaitable<Response> (*)(App& app, Request request);
-
-// One operation of the server. What is not in the table does not exist: the documentation and the
-// checks of who may call are made from the same rows.
-struct Route {
-  Method method;
-  // Segments are literal, "{name}" (one segment), or "{name...}" (one or more, slashes included;
-  // at most once per template). "/api/inbox/pokes/{id...}/ack"
-  std::string_view path;
-  Handler handler;
-  std::string_view summary;  // one line, for people
-};
 
 // Finds the route of a request. Of several templates that fit a path the most literal one counts,
 // segment by segment from the left, whatever the order of the table.

@@ -8,7 +8,9 @@
 namespace interlock::http {
 namespace {
 
-boost::asio::awaitable<Response> Never(App& /*app*/, Request /*request*/) { co_return Response(); }
+boost::asio::awaitable<Result<Response>> Never(App& /*app*/, Request /*request*/) {
+  co_return Response();
+}
 
 Route At(Method method, std::string_view path) { return {method, path, Never, "a test"}; }
 

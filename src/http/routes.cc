@@ -1,18 +1,24 @@
 #include "http/routes.h"
 
 #include <array>
+#include <vector>
 
 #include "http/health.h"
 
 namespace interlock::http {
-namespace {
 
-constexpr std::array kRoutes = {
-    Route{Method::kGet, "/health", GetHealth, "Is the server fit to serve? Needs no key."},
-};
-
-}  // namespace
-
-std::span<const Route> Routes() { return kRoutes; }
+std::span<const Route> Routes() {
+  static const std::vector<Route> kRoutes = [] {
+    const std::array nouns = {
+        HealthRoutes(),
+    };
+    std::vector<Route> routes;
+    for (const std::span<const Route> noun : nouns) {
+      routes.insert(routes.end(), noun.begin(), noun.end());
+    }
+    return routes;
+  }();
+  return kRoutes;
+}
 
 }  // namespace interlock::http

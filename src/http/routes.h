@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "http/router.h"
+#include "http/route.h"
 
 namespace interlock::http {
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace interlock::http {
+
+// The parameters of a query in the order sent, names and values decoded: '+' is a space, and "a"
+// alone is "a" with an empty value. Refused (kInvalidArgument) with the parameter's name: broken
+// escapes, NUL bytes and what is not UTF-8; to guess would be to answer another question.
+Result<std::vector<std::pair<std::string, std::string>>> ParseQuery(std::string_view query);
+
+// "-12" as a number, all of the text; a number beyond 64 bits becomes the nearest one within.
+// Nothing when the text is no decimal integer.
+std::optional<std::int64_t> ParseDecimal(std::string_view text);
+
+}  // namespace interlock::http

@@ -1,0 +1,91 @@
+#include "http/query.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "http/message.h"
+
+namespace interlock::http {
+namespace {
+
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+Request Asking(std::string_view query) {
+  Request request;
+  request.query_fields = *ParseQuery(query);
+  return request;
+}
+
+TEST(QueryTest, ValuesAreDecodedAndTheFirstOfSeveralCounts) {
+  const Request request =
+      Asking("project=a%20b+c%2B&project=second&flag&empty=&caf%C3%A9=%E2%82%AC&&=x&e==1=2&&");
+  EXPECT_EQ(request.Query("project"), "a b c+");
+  EXPECT_EQ(request.Query("flag"), "");
+  EXPECT_EQ(request.Query("empty"), "");
+  EXPECT_EQ(request.Query("café"), "€");
+  EXPECT_EQ(request.Query("e"), "=1=2");
+  EXPECT_EQ(request.Query(""), "x");
+  EXPECT_EQ(request.Query("absent"), "");
+  EXPECT_EQ(request.Query("Project"), "");  // names are exact
+  EXPECT_TRUE(ParseQuery("")->empty());
+}
+
+TEST(QueryTest, WhatCannotBeDecodedIsRefusedWithTheNameOfTheParameter) {
+  for (const char* query : {"a=1&agent=%", "agent=%4", "agent=%zz", "agent=a%00b", "agent=%FF",
+                            "agent=%C0%AF", "agent=%ED%A0%80"}) {
+    const auto parsed = ParseQuery(query);
+    ASSERT_FALSE(parsed.ok()) << query;
+    EXPECT_EQ(parsed.error().code(), Errc::kInvalidArgument) << query;
+    EXPECT_NE(parsed.error().message().find("The query parameter agent "), std::string::npos)
+        << parsed.error();
+  }
+  // A name that is broken itself is shown as it came, but never long and never raw.
+  const auto parsed = ParseQuery("%zz\x01\xFF" + std::string(1000, 'n') + "=1");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_LT(parsed.error().message().size(), 300U);
+  EXPECT_NE(parsed.error().message().find("%zz??nnn"), std::string::npos) << parsed.error();
+}
+
+TEST(QueryTest, NumbersAreWholeDecimalIntegersOrTheDefault) {
+  const struct {
+    std::string text;
+    std::int64_t number;  // -77: the default
+    std::int64_t cursor;
+  } kCases[] = {
+      {"0", 0, 0},
+      {"7", 7, 7},
+      {"007", 7, 7},
+      {"-7", -7, 0},
+      {"%2B7", 7, 7},
+      {"", -77, 0},
+      {"+7", -77, 0},  // a space and a digit
+      {"7+", -77, 0},
+      {"%2B-7", -77, 0},
+      {"%2B%2B7", -77, 0},
+      {"-", -77, 0},
+      {"%2B", -77, 0},
+      {"7x", -77, 0},
+      {"0x7", -77, 0},
+      {"7.0", -77, 0},
+      {"1e3", -77, 0},
+      {"nan", -77, 0},
+      {"9223372036854775807", kMax, kMax},
+      {"9223372036854775808", kMax, kMax},
+      {"99999999999999999999999999", kMax, kMax},
+      {"99999999999999999999999999x", -77, 0},
+      {"-9223372036854775808", kMin, 0},
+      {"-9223372036854775809", kMin, 0},
+  };
+  for (const auto& c : kCases) {
+    const Request request = Asking("n=" + c.text);
+    EXPECT_EQ(request.QueryInt("n", -77), c.number) << c.text;
+    EXPECT_EQ(request.QueryCursor("n"), c.cursor) << c.text;
+  }
+  EXPECT_EQ(Asking("").QueryInt("n", 3), 3);
+  EXPECT_EQ(Asking("").QueryCursor("n"), 0);
+}
+
+}  // namespace
+}  // namespace interlock::http

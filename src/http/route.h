@@ -1,0 +1,93 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "http/message.h"
+#include "json/value_fwd.h"
+
+namespace interlock::http {
+
+struct App;
+
+// Runs on the connection's strand; may suspend, must not block. An Error becomes the answer by the
+// one table of base/error.h.
+using Handler = boost::asio::awaitable<Result<Response>> (*)(App& app, Request request);
+
+// Who may call at all.
+enum class Access : std::uint8_t {
+  kAnyone,      // no key, no check: /health
+  kKeyOrLocal,  // a key, or a request from this machine where the keys file allows it
+};
+
+// Which project a request works in. The dispatcher finds it, holds it against the caller's key and
+// puts it into Request::project before the handler runs; no handler looks at `project` itself, so
+// none can forget the check. Blanks around a name do not count.
+enum class ProjectFrom : std::uint8_t {
+  kNone,          // none: it is about the server
+  kKey,           // the key's; in local mode nothing, which is every project
+  kQuery,         // the key's, whatever `project` says; in local mode `project`, blank = nothing
+  kQueryChecked,  // as kQuery, but with a key another `project` is 403
+  kBody,  // the body's `project`; with a key blank is 400 and another one 403, blanks counted
+  kPath,  // the path's {project}; with a key another one is 403
+};
+
+// The agent in whose name a request acts: with --require-agent-token its token must be shown.
+enum class ActorFrom : std::uint8_t {
+  kNobody,     // reads, and writes that name no agent
+  kBodyFrom,   // the body's `from`
+  kPathId,     // the path's {id}
+  kRecipient,  // the body's `agent`, else the query's, else X-Agent-ID
+};
+
+// What the request's body must be. The dispatcher parses it into Request::json.
+enum class BodyKind : std::uint8_t {
+  kNone,          // not looked at
+  kJson,          // one JSON object; empty or broken is 400
+  kOptionalJson,  // the same, but empty and null count as {}
+  kLooseJson,     // the same, and what is broken or no object counts as {} too
+};
+
+// A parameter of the query, for the documentation; handlers read it with Request::Query().
+struct QueryParameter {
+  enum class Type : std::uint8_t { kText, kInteger, kBoolean };
+  std::string_view name;
+  Type type;
+  std::string_view meaning;
+};
+
+// A status, besides those that every route can answer (400, 401, 403, 404, 405, 413, 5xx), and why.
+struct Failure {
+  int status;
+  std::string_view meaning;
+};
+
+// Makes the JSON Schema of a body: json::SchemaOf<T> of json/schema.h.
+using SchemaFn = json::Value (*)();
+
+// One operation of the server. What is not in the table does not exist: dispatch, the checks of who
+// may call, /openapi.json, the metrics and the documentation are made from the same rows.
+struct Route {
+  Method method;
+  // Segments are literal, "{name}" (one segment), or "{name...}" (one or more, slashes included;
+  // at most once per template). "/api/inbox/pokes/{id...}/ack"
+  std::string_view path;
+  Handler handler;
+  std::string_view summary;  // one line, for people
+
+  Access access = Access::kKeyOrLocal;
+  ProjectFrom project = ProjectFrom::kNone;
+  ActorFrom actor = ActorFrom::kNobody;
+  BodyKind body = BodyKind::kNone;
+
+  int success = 200;
+  SchemaFn body_schema = nullptr;    // of the request; null = it takes none
+  SchemaFn answer_schema = nullptr;  // of the success; null = it has no JSON body
+  std::span<const QueryParameter> query = {};
+  std::span<const Failure> failures = {};
+};
+
+}  // namespace interlock::http
