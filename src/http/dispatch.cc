@@ -53,8 +53,16 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
   if (clean != request.path) co_return MovedTo(clean, request.query);
 
   Router::Match match = router.Find(request.method, request.path);
-  if (match.route == nullptr && match.allow.empty()) co_return NothingThere(request.path);
-  if (match.route == nullptr) co_return WrongMethod(request, match.allow);
+  switch (match.kind) {
+    case Router::Match::Kind::kFound:
+      break;
+    case Router::Match::Kind::kNothing:
+      co_return NothingThere(request.path);
+    case Router::Match::Kind::kWrongMethod:
+      co_return WrongMethod(request, match.allow);
+    case Router::Match::Kind::kAddSlash:
+      co_return MovedTo(request.path + "/", request.query);
+  }
   request.params = std::move(match.params);
 
   std::string what;

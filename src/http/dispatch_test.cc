@@ -105,6 +105,8 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
       {Method::kGet, "/throw", 500, "\"error\":\"internal\""},
       {Method::kGet, "/throw/number", 500, "\"error\":\"internal\""},
       {Method::kGet, "/fail", 500, "\"error\":\"internal\""},
+      {Method::kGet, "/echo/", 400, "ends before it names the id; add it."},
+      {Method::kGet, "/echo/%20", 400, "\"field\":\"id\""},
       {Method::kGet, "/refuse", 409, "\"error\":\"seat_taken\""},
       {Method::kGet, "/refuse?a=%zz", 400, "query parameter a has a broken escape"},
       {Method::kPost, "/refuse", 400, "\"error\":\"bad_json\""},
@@ -144,6 +146,19 @@ TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
     EXPECT_EQ(answer->headers.Find("Location"), c.location) << c.target;
     // A Location that begins with "//" would send the client to another host.
     EXPECT_FALSE(answer->headers.Find("Location")->starts_with("//")) << c.target;
+  }
+}
+
+TEST_F(DispatchTest, CollectionsThatHoldOnlyIdsMoveToTheirSlash) {
+  const std::array routes = {Route{Method::kGet, "/api/inbox/{agent...}", Echo, ""}};
+  const Router router(routes);
+  service::Health health(nullptr, clock_, std::chrono::seconds(1));
+  App app{.version = "1", .log = log_, .health = health};
+  for (const Method method : {Method::kGet, Method::kPost}) {
+    const auto answer = Begin(router, app, To(method, "/api/inbox?project=a%20b"));
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 301);
+    EXPECT_EQ(answer->headers.Find("Location"), "/api/inbox/?project=a%20b");
   }
 }
 

@@ -41,12 +41,13 @@ Router::Router(std::span<const Route> routes) : routes_(routes) {
 Router::Entry Router::Parse(const Route& route) {
   IL_CHECK(route.path.starts_with('/'), route.path);
   IL_CHECK(route.handler != nullptr, route.path);
-  Entry entry{.route = &route, .segments = {}};
+  Entry entry{.route = &route, .segments = {}, .tail = 0, .literal = true};
   int rests = 0;
   for (const std::string_view part : Split(route.path)) {
     if (!part.starts_with('{')) {
       IL_CHECK(part.find_first_of("{}") == std::string_view::npos, route.path);
       entry.segments.push_back({Segment::Kind::kLiteral, part});
+      entry.tail = entry.segments.size();
       continue;
     }
     IL_CHECK(part.ends_with('}'), route.path);
@@ -58,6 +59,7 @@ Router::Entry Router::Parse(const Route& route) {
       ++rests;
     }
     IL_CHECK(!name.empty(), route.path);
+    entry.literal = false;
     entry.segments.push_back({kind, name});
   }
   IL_CHECK(rests <= 1, route.path);
@@ -79,31 +81,38 @@ bool Router::MoreLiteral(const Entry& a, const Entry& b) {
   return false;
 }
 
-bool Router::Fits(const Entry& entry, std::span<const std::string_view> path) {
+Router::Fit Router::HowFits(const Entry& entry, const Path& path) {
   const auto& segments = entry.segments;
-  if (path.size() < segments.size()) return false;
-  const std::size_t surplus = path.size() - segments.size();  // what a rest takes beyond one
+  const std::span<const std::string_view> given = entry.literal ? path.segments : path.named;
+  const bool incomplete = given.size() < segments.size();
+  if (incomplete && (entry.literal || given.size() < entry.tail)) return Fit::kNone;
+  const std::size_t surplus = incomplete ? 0 : given.size() - segments.size();  // of the rest
   std::size_t at = 0;
   bool has_rest = false;
   for (const Segment& segment : segments) {
-    if (segment.kind == Segment::Kind::kLiteral && path[at] != segment.text) return false;
-    if (segment.kind != Segment::Kind::kLiteral && path[at].empty()) return false;
+    if (at == given.size()) break;
+    if (segment.kind == Segment::Kind::kLiteral && given[at] != segment.text) return Fit::kNone;
     if (segment.kind == Segment::Kind::kRest) {
       has_rest = true;
       at += surplus;
     }
     ++at;
   }
-  return has_rest || surplus == 0;
+  if (!incomplete) return has_rest || surplus == 0 ? Fit::kWhole : Fit::kNone;
+  const bool begun = given.size() > entry.tail || path.segments.size() > path.named.size();
+  return begun ? Fit::kIncomplete : Fit::kWithoutSlash;
 }
 
 Router::Params Router::Take(const Entry& entry, std::span<const std::string_view> path) {
   Params params;
-  const std::size_t surplus = path.size() - entry.segments.size();
+  const std::size_t wanted = entry.segments.size();
+  const std::size_t surplus = path.size() > wanted ? path.size() - wanted : 0;
   std::size_t at = 0;
   for (const Segment& segment : entry.segments) {
     const std::size_t length = segment.kind == Segment::Kind::kRest ? surplus + 1 : 1;
-    if (segment.kind != Segment::Kind::kLiteral) {
+    if (at >= path.size()) {
+      params.emplace_back(segment.text, "");  // only parameters can be missing
+    } else if (segment.kind != Segment::Kind::kLiteral) {
       // The segments of one path lie side by side in memory.
       const char* const begin = path[at].data();
       const char* const end = path[at + length - 1].data() + path[at + length - 1].size();
@@ -114,28 +123,42 @@ Router::Params Router::Take(const Entry& entry, std::span<const std::string_view
   return params;
 }
 
-Router::Match Router::Find(Method method, std::string_view path) const {
-  IL_CHECK(path.starts_with('/'));
-  const std::vector<std::string_view> segments = Split(path);
-  Match match;
+Router::Match Router::FindAmong(Fit fit, Method method, const Path& path) const {
   std::vector<Method> allowed;
   for (const Entry& entry : entries_) {
-    if (!Fits(entry, segments)) continue;
+    if (HowFits(entry, path) != fit) continue;
     if (entry.route->method == method) {
-      match.route = entry.route;
-      match.params = Take(entry, segments);
-      return match;
+      return {.kind = Match::Kind::kFound,
+              .route = entry.route,
+              .params = Take(entry, entry.literal ? path.segments : path.named)};
     }
     if (std::find(allowed.begin(), allowed.end(), entry.route->method) == allowed.end()) {
       allowed.push_back(entry.route->method);
     }
   }
+  if (allowed.empty()) return {};
   std::sort(allowed.begin(), allowed.end());
+  Match match{.kind = Match::Kind::kWrongMethod};
   for (const Method one : allowed) {
     if (!match.allow.empty()) match.allow += ", ";
     match.allow += MethodName(one);
   }
   return match;
+}
+
+Router::Match Router::Find(Method method, std::string_view text) const {
+  IL_CHECK(text.starts_with('/'));
+  Path path{.segments = Split(text), .named = {}};
+  path.named = path.segments;
+  if (path.named.back().empty()) path.named = path.named.first(path.named.size() - 1);
+  for (const Fit fit : {Fit::kWhole, Fit::kIncomplete}) {
+    Match match = FindAmong(fit, method, path);
+    if (match.kind != Match::Kind::kNothing) return match;
+  }
+  const bool add_slash = std::ranges::any_of(
+      entries_, [&](const Entry& entry) { return HowFits(entry, path) == Fit::kWithoutSlash; });
+  if (add_slash) return {.kind = Match::Kind::kAddSlash};
+  return {};
 }
 
 }  // namespace interlock::http

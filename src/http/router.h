@@ -14,6 +14,10 @@ namespace interlock::http {
 // Finds the route of a request. Of several templates that fit a path the most literal one counts,
 // segment by segment from the left, whatever the order of the table.
 //
+// Where a template has parameters, a slash at the end of the path does not count. A path that ends
+// where only parameters are missing still finds its route, with these empty: it is the request that
+// is incomplete, not the path that is unknown.
+//
 // Immutable once built, so any thread may use it. Building fails a check on a malformed template
 // and on two routes that no request could tell apart.
 class Router {
@@ -21,12 +25,19 @@ class Router {
   explicit Router(std::span<const Route> routes);
 
   struct Match {
-    const Route* route = nullptr;  // null: nothing there (allow empty) or not with this method
-    std::vector<std::pair<std::string_view, std::string>> params;
-    std::string allow;  // "GET, POST": the methods of the path, when route is null
+    enum class Kind : std::uint8_t {
+      kFound,
+      kNothing,      // no template fits
+      kWrongMethod,  // … but not with this method: `allow` has those of the path
+      kAddSlash,     // only parameters would follow: "/api/inbox" for "/api/inbox/{agent...}"
+    };
+    Kind kind = Kind::kNothing;
+    const Route* route = nullptr;  // of kFound
+    std::vector<std::pair<std::string_view, std::string>> params = {};
+    std::string allow = {};  // "GET, POST"
   };
-  // REQUIRES: `path` is decoded and begins with '/'.
-  Match Find(Method method, std::string_view path) const;
+  // REQUIRES: `text` is a path, decoded and clean.
+  Match Find(Method method, std::string_view text) const;
 
   std::span<const Route> routes() const { return routes_; }
 
@@ -39,13 +50,22 @@ class Router {
   struct Entry {
     const Route* route;
     std::vector<Segment> segments;
+    std::size_t tail;  // where the parameters begin that nothing literal follows
+    bool literal;      // no parameters at all
   };
+  // A path as both sorts of templates see it.
+  struct Path {
+    std::vector<std::string_view> segments;   // "/a/" has an empty one at its end
+    std::span<const std::string_view> named;  // without that
+  };
+  enum class Fit : std::uint8_t { kNone, kWhole, kIncomplete, kWithoutSlash };
   using Params = std::vector<std::pair<std::string_view, std::string>>;
 
   static Entry Parse(const Route& route);
   static bool MoreLiteral(const Entry& a, const Entry& b);
-  static bool Fits(const Entry& entry, std::span<const std::string_view> path);
+  static Fit HowFits(const Entry& entry, const Path& path);
   static Params Take(const Entry& entry, std::span<const std::string_view> path);
+  Match FindAmong(Fit fit, Method method, const Path& path) const;
 
   std::span<const Route> routes_;
   std::vector<Entry> entries_;  // most literal first

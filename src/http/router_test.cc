@@ -14,10 +14,13 @@ boost::asio::awaitable<Result<Response>> Never(App& /*app*/, Request /*request*/
 
 Route At(Method method, std::string_view path) { return {method, path, Never, "a test"}; }
 
-// "PATH name=value…" of what was found, "404", or "405 Allow".
+// "PATH name=value…" of what was found, "301", "404", or "405 Allow".
 std::string Found(const Router& router, Method method, std::string_view path) {
   const Router::Match match = router.Find(method, path);
-  if (match.route == nullptr) return match.allow.empty() ? "404" : "405 " + match.allow;
+  EXPECT_EQ(match.route != nullptr, match.kind == Router::Match::Kind::kFound);
+  if (match.kind == Router::Match::Kind::kNothing) return "404";
+  if (match.kind == Router::Match::Kind::kAddSlash) return "301";
+  if (match.kind == Router::Match::Kind::kWrongMethod) return "405 " + match.allow;
   std::string text(match.route->path);
   for (const auto& [name, value] : match.params) text.append(" ").append(name) += "=" + value;
   return text;
@@ -43,14 +46,69 @@ TEST(RouterTest, ParametersTakeOneSegmentAndRestsTakeMore) {
   EXPECT_EQ(Found(router, Method::kPost, "/api/agents/a b/heartbeat"),
             "/api/agents/{id}/heartbeat id=a b");
   EXPECT_EQ(Found(router, Method::kPost, "/api/agents/a/b/heartbeat"), "404");
-  EXPECT_EQ(Found(router, Method::kPost, "/api/agents//heartbeat"), "404");
   EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x"), "/api/inbox/{agent...} agent=x");
   EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x/y/z"), "/api/inbox/{agent...} agent=x/y/z");
-  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/"), "404");
-  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox"), "404");
   EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/p/q/ack"),
             "/api/inbox/pokes/{id...}/ack id=p/q");
   EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/ack"), "405 GET");
+}
+
+TEST(RouterTest, ASlashAtTheEndDoesNotCountWhereIdsStand) {
+  const std::array routes = {
+      At(Method::kGet, "/api/inbox/{agent...}"), At(Method::kGet, "/api/inbox/{agent...}/counts"),
+      At(Method::kGet, "/api/threads"), At(Method::kPost, "/api/agents/{id}/heartbeat")};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x/"), "/api/inbox/{agent...} agent=x");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x/y/"), "/api/inbox/{agent...} agent=x/y");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x/y/counts/"),
+            "/api/inbox/{agent...}/counts agent=x/y");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/x/heartbeat/"),
+            "/api/agents/{id}/heartbeat id=x");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/agents/x/heartbeat/"), "405 POST");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/threads/"), "404");
+}
+
+TEST(RouterTest, APathThatLacksOnlyItsIdsFindsItsRouteWithEmptyOnes) {
+  const std::array routes = {At(Method::kGet, "/api/inbox/{agent...}"),
+                             At(Method::kGet, "/api/threads"),
+                             At(Method::kGet, "/api/threads/{id...}"),
+                             At(Method::kGet, "/api/topics/{project}/{topic...}"),
+                             At(Method::kPost, "/api/agents/{id}/heartbeat"),
+                             At(Method::kGet, "/api/agents/{id}/contacts"),
+                             At(Method::kDelete, "/api/agents/{id}/contacts/{contact}")};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/"), "/api/inbox/{agent...} agent=");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/"), "405 GET");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/threads/"), "/api/threads/{id...} id=");
+  EXPECT_EQ(Found(router, Method::kGet, "/api/threads"), "/api/threads");
+  for (const char* path : {"/api/topics/p", "/api/topics/p/"}) {
+    EXPECT_EQ(Found(router, Method::kGet, path),
+              "/api/topics/{project}/{topic...} project=p topic=")
+        << path;
+  }
+  EXPECT_EQ(Found(router, Method::kGet, "/api/topics/"),
+            "/api/topics/{project}/{topic...} project= topic=");
+  // Something literal is missing: that is another path.
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/x"), "404");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/"), "404");
+  // What fits whole comes first.
+  EXPECT_EQ(Found(router, Method::kGet, "/api/agents/x/contacts/"),
+            "/api/agents/{id}/contacts id=x");
+}
+
+TEST(RouterTest, WhereOnlyIdsCouldFollowTheSlashIsMissing) {
+  const std::array routes = {
+      At(Method::kGet, "/api/inbox/{agent...}"),
+      At(Method::kGet, "/api/topics/{project}/{topic...}"), At(Method::kGet, "/api/threads"),
+      At(Method::kGet, "/api/threads/{id...}"), At(Method::kPost, "/api/agents/{id}/heartbeat")};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kGet, "/api/inbox"), "301");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/topics"), "301");
+  for (const char* path : {"/api", "/api/agents", "/inbox", "/api/agents/x", "/"}) {
+    EXPECT_EQ(Found(router, Method::kGet, path), "404") << path;
+  }
+  EXPECT_EQ(Found(router, Method::kGet, "/api/threads"), "/api/threads");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/threads"), "405 GET");
 }
 
 TEST(RouterTest, TheMostLiteralTemplateCountsWhateverTheOrder) {
