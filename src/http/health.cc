@@ -4,6 +4,7 @@
 
 #include "http/app.h"
 #include "json/object_text.h"
+#include "json/schema.h"
 #include "service/health.h"
 
 namespace interlock::http {
@@ -27,12 +28,21 @@ boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request /*request*/
   co_return response;
 }
 
+json::Value HealthSchema() {
+  return json::ObjectSchema(
+      {{"status", json::EnumSchema({"ok", "degraded"})},
+       {"circuit_breaker", json::EnumSchema({"closed", "open", "half_open", "unknown"})},
+       {"version", json::StringSchema()},
+       {"uptime_seconds", json::IntegerSchema()}});
+}
+
 constexpr std::array kRoutes = {
     Route{.method = Method::kGet,
           .path = "/health",
           .handler = GetHealth,
           .summary = "Is the server fit to serve? Needs no key.",
-          .access = Access::kAnyone},
+          .access = Access::kAnyone,
+          .answer_schema = HealthSchema},
 };
 
 }  // namespace

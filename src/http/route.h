@@ -84,8 +84,9 @@ struct Route {
   BodyKind body = BodyKind::kNone;
 
   int success = 200;
-  SchemaFn body_schema = nullptr;    // of the request; null = it takes none
-  SchemaFn answer_schema = nullptr;  // of the success; null = it has no JSON body
+  SchemaFn body_schema = nullptr;     // of the request; null = it takes none
+  SchemaFn answer_schema = nullptr;   // of the success; null = it has no JSON body
+  std::string_view answer_type = {};  // of a success whose body is not JSON: "text/plain"
   std::span<const QueryParameter> query = {};
   std::span<const Failure> failures = {};
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "http/health.h"
+#include "http/openapi.h"
 
 namespace interlock::http {
 
@@ -11,6 +12,7 @@ std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
         HealthRoutes(),
+        OpenApiRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {
