@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "auth/keyring_holder.h"
+#include "base/id.h"
 #include "base/version.h"
 #include "db/migrate.h"
 #include "db/sqlite/database.h"
@@ -22,6 +24,7 @@
 #include "http/router.h"
 #include "http/routes.h"
 #include "http/server.h"
+#include "service/agents.h"
 #include "service/health.h"
 #include "service/storage.h"
 #include "store/schema.h"
@@ -91,7 +94,14 @@ class Running {
         database_(std::move(database)),
         storage_(*database_, clock, StorageOptions(options.limits, log)),
         health_(&storage_, clock, options.limits.ping_timeout),
-        app_{.version = BuildInfo().version, .log = log, .health = health_},
+        uuids_(clock, random_),
+        agents_(storage_, clock, random_, uuids_, options.limits),
+        app_{.version = BuildInfo().version,
+             .log = log,
+             .keys = keys_,
+             .access = {},
+             .health = health_,
+             .agents = agents_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -137,6 +147,10 @@ class Running {
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;
   service::Health health_;
+  auth::KeyringHolder keys_{auth::Keyring()};
+  Csprng random_;
+  UuidMaker uuids_;
+  service::Agents agents_;
   http::App app_;
   const http::Router router_;
   http::Server server_;

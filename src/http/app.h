@@ -2,22 +2,32 @@
 
 #include <string_view>
 
+#include "auth/access.h"
+
 namespace interlock {
 class Logger;
 }
 
-namespace interlock::service {
-class Health;
+namespace interlock::auth {
+class KeyringHolder;
 }
+
+namespace interlock::service {
+class Agents;
+class Health;
+}  // namespace interlock::service
 
 namespace interlock::http {
 
-// What handlers may use: the log and the services, built by main() and alive until the server has
-// stopped.
+// What handlers may use: the log, the keys and the services, built by main() and alive until the
+// server has stopped.
 struct App {
   std::string_view version;
   Logger& log;
+  const auth::KeyringHolder& keys;
+  auth::AccessRules access;
   service::Health& health;
+  service::Agents& agents;
 };
 
 }  // namespace interlock::http

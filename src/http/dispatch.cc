@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "http/admission.h"
 #include "http/app.h"
 #include "http/path.h"
 #include "http/prepare.h"
@@ -33,13 +34,11 @@ Response WrongMethod(const Request& request, const std::string& allow) {
   return response;
 }
 
-// What the row asks for, then the handler; an Error of either becomes the answer.
-boost::asio::awaitable<Response> Answer(const Route& route, App& app, Request request) {
-  auto prepared = Prepare(route, std::move(request));
-  if (!prepared.ok()) co_return ErrorResponse(prepared.error());
-  auto answer = co_await route.handler(app, *std::move(prepared));
-  if (!answer.ok()) co_return ErrorResponse(answer.error());
-  co_return *std::move(answer);
+// Who asks, then what the row asks for, then the handler.
+boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request request) {
+  IL_CO_TRY(request.caller, co_await Admit(route, app, request));
+  IL_CO_TRY(Request prepared, Prepare(route, std::move(request), app.access));
+  co_return co_await route.handler(app, std::move(prepared));
 }
 
 }  // namespace
@@ -67,7 +66,8 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
 
   std::string what;
   try {
-    Response response = co_await Answer(*match.route, app, std::move(request));
+    auto served = co_await Serve(*match.route, app, std::move(request));
+    Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
       app.log.Error("a handler failed", {{"route", match.route->path}, {"what", response.fault}});
     }

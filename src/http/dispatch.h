@@ -7,10 +7,17 @@
 
 namespace interlock::http {
 
-// From a whole request to its answer: reads the target, sends unclean paths to their clean form
-// and collections of ids to their slash (301), finds the route (404, 405 with Allow), does what its
-// row asks for (http/prepare.h), and runs the handler. An Error becomes an answer here, and
-// whatever a handler throws a 500; the connection goes on.
+// From a whole request to its answer. In this order, and the first refusal is the answer:
+//
+// - the target is read (400); unclean paths move to their clean form, and where only ids can
+// follow,
+//   to their slash (301)
+// - the route is found (404, 405 with Allow)
+// - the caller is let in (http/admission.h: 401, 403)
+// - what the route's row asks for is there (http/prepare.h: 400, 403)
+// - the handler runs
+//
+// An Error becomes an answer here, and whatever a handler throws a 500; the connection goes on.
 //
 // `router` and `app` must outlive the awaitable.
 boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request);

@@ -11,9 +11,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "http/app.h"
+#include "http/app_fixture.h"
 #include "http/routes.h"
-#include "service/health.h"
 #include "testing/captured_log.h"
 #include "testing/fake_clock.h"
 #include "testing/fake_database.h"
@@ -44,6 +43,12 @@ boost::asio::awaitable<Result<Response>> Echo(App& /*app*/, Request request) {
 }
 
 class DispatchTest : public ::testing::Test {
+ public:
+  ~DispatchTest() override {
+    database_.Answer({});
+    services_.storage.Stop();
+  }
+
  protected:
   // The answer, or nothing while it waits.
   std::optional<Response> Begin(const Router& router, App& app, Request request) {
@@ -64,12 +69,16 @@ class DispatchTest : public ::testing::Test {
     Request request;
     request.method = method;
     request.target = std::move(target);
+    request.peer.address = "127.0.0.1";
     return request;
   }
 
   testing::FakeClock clock_;
   testing::CapturedLog captured_;
   Logger log_{clock_, captured_};
+  testing::FakeDatabase database_;
+  TestServices services_{database_, clock_};
+  App app_ = services_.MakeApp(log_);
   boost::asio::io_context io_;
   std::optional<Response> answer_;
 };
@@ -86,8 +95,6 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
                                    .body = BodyKind::kJson},
                              Route{Method::kGet, "/echo/{id...}", Echo, ""}};
   const Router router(routes);
-  service::Health health(nullptr, clock_, std::chrono::seconds(1));
-  App app{.version = "1", .log = log_, .health = health};
   const struct {
     Method method;
     std::string target;
@@ -112,7 +119,7 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
       {Method::kPost, "/refuse", 400, "\"error\":\"bad_json\""},
   };
   for (const auto& c : kCases) {
-    const auto answer = Begin(router, app, To(c.method, c.target));
+    const auto answer = Begin(router, app_, To(c.method, c.target));
     ASSERT_TRUE(answer) << c.target;
     EXPECT_EQ(answer->status, c.status) << c.target;
     EXPECT_THAT(answer->body, HasSubstr(c.body)) << c.target;
@@ -129,8 +136,6 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
 
 TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
   const Router router(Routes());
-  service::Health health(nullptr, clock_, std::chrono::seconds(1));
-  App app{.version = "1", .log = log_, .health = health};
   const struct {
     std::string target, location;
   } kCases[] = {
@@ -140,7 +145,7 @@ TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
       {"/../../health", "/health"},
   };
   for (const auto& c : kCases) {
-    const auto answer = Begin(router, app, To(Method::kGet, c.target));
+    const auto answer = Begin(router, app_, To(Method::kGet, c.target));
     ASSERT_TRUE(answer) << c.target;
     EXPECT_EQ(answer->status, 301) << c.target;
     EXPECT_EQ(answer->headers.Find("Location"), c.location) << c.target;
@@ -152,10 +157,8 @@ TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
 TEST_F(DispatchTest, CollectionsThatHoldOnlyIdsMoveToTheirSlash) {
   const std::array routes = {Route{Method::kGet, "/api/inbox/{agent...}", Echo, ""}};
   const Router router(routes);
-  service::Health health(nullptr, clock_, std::chrono::seconds(1));
-  App app{.version = "1", .log = log_, .health = health};
   for (const Method method : {Method::kGet, Method::kPost}) {
-    const auto answer = Begin(router, app, To(method, "/api/inbox?project=a%20b"));
+    const auto answer = Begin(router, app_, To(method, "/api/inbox?project=a%20b"));
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, 301);
     EXPECT_EQ(answer->headers.Find("Location"), "/api/inbox/?project=a%20b");
@@ -164,26 +167,17 @@ TEST_F(DispatchTest, CollectionsThatHoldOnlyIdsMoveToTheirSlash) {
 
 // GET /health over a storage whose every state a test can bring about.
 class HealthTest : public DispatchTest {
- public:
-  ~HealthTest() override {
-    database_.Answer({});
-    storage_.Stop();
-  }
-
  protected:
   std::optional<Response> Ask() { return Begin(router_, app_, To(Method::kGet, "/health")); }
 
   void FailReads(int count) {
     database_.Fail(Error(Errc::kIo, "the disk is gone"));
     for (int i = 0; i < count; ++i) {
-      storage_.Read([](db::Connection&) { return Result<void>(); }, [](const Result<void>&) {});
+      services_.storage.Read([](db::Connection&) { return Result<void>(); },
+                             [](const Result<void>&) {});
     }
   }
 
-  testing::FakeDatabase database_;
-  service::Storage storage_{database_, clock_};
-  service::Health health_{&storage_, clock_, std::chrono::milliseconds(500)};
-  App app_{.version = "9.8.7", .log = log_, .health = health_};
   const Router router_{Routes()};
 };
 
@@ -224,7 +218,8 @@ TEST_F(HealthTest, AHalfOpenBreakerCountsAsOk) {
   FailReads(5);
   clock_.Advance(std::chrono::seconds(30));
   database_.Hold();  // the probe is out and has not come back
-  storage_.Read([](db::Connection&) { return Result<void>(); }, [](const Result<void>&) {});
+  services_.storage.Read([](db::Connection&) { return Result<void>(); },
+                         [](const Result<void>&) {});
   database_.Succeed();
   const auto answer = Ask();
   ASSERT_TRUE(answer);
@@ -268,7 +263,7 @@ TEST_F(HealthTest, AStorageThatHangsIs503AfterThePingBudget) {
 TEST_F(DispatchTest, WithoutAStorageTheBreakerIsUnknown) {
   const Router router(Routes());
   service::Health health(nullptr, clock_, std::chrono::seconds(1));
-  App app{.version = "1", .log = log_, .health = health};
+  App app = services_.MakeApp(log_, health);
   const auto answer = Begin(router, app, To(Method::kGet, "/health"));
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);

@@ -53,13 +53,13 @@ struct Request {
   Peer peer;
 
   // Filled by the dispatcher before a handler sees the request, as the route's row says.
-  std::string path;                                              // percent-decoded, clean
-  std::string query;                                             // without the '?', still encoded
-  std::vector<std::pair<std::string_view, std::string>> params;  // of the route's template
-
+  std::string path;                                               // percent-decoded, clean
+  std::string query;                                              // without the '?', still encoded
+  std::vector<std::pair<std::string_view, std::string>> params;   // of the route's template
   std::vector<std::pair<std::string, std::string>> query_fields;  // decoded, in the order sent
   auth::Caller caller;
   std::optional<std::string> project;       // nothing = every project
+  std::string actor;                        // the agent it acts as; "" = it names none
   std::shared_ptr<const json::Value> json;  // the body, an object; null for BodyKind::kNone
 
   // REQUIRES: the route's template names it.

@@ -118,13 +118,63 @@ Result<Project> FindProject(ProjectFrom from, const Request& request) {
   IL_CHECK(false);
 }
 
+struct WithFrom {
+  std::optional<std::string> from;
+};
+IL_JSON_FIELDS(WithFrom, from)
+
+struct WithAgent {
+  std::optional<std::string> agent;
+};
+IL_JSON_FIELDS(WithAgent, agent)
+
+Result<std::string> Recipient(const Request& request, BodyKind kind) {
+  auto body = DecodeBody<WithAgent>(request);
+  if (!body.ok() && kind != BodyKind::kLooseJson) return std::move(body).error();
+  const std::string in_body = body.ok() ? body->agent.value_or("") : "";
+  const std::string in_query = request.Query("agent");
+  for (const std::string_view agent : {std::string_view(in_body), std::string_view(in_query)}) {
+    if (!domain::Trim(agent).empty()) return std::string(domain::Trim(agent));
+  }
+  return request.caller.agent;
+}
+
+Result<std::string> FindActor(const Route& route, const Request& request) {
+  switch (route.actor) {
+    case ActorFrom::kNobody:
+      return std::string();
+    case ActorFrom::kBodyFrom: {
+      IL_TRY(WithFrom body, DecodeBody<WithFrom>(request));
+      return std::move(body.from).value_or("");
+    }
+    case ActorFrom::kPathId:
+      return request.Param("id");
+    case ActorFrom::kRecipient:
+      return Recipient(request, route.body);
+  }
+  IL_CHECK(false);
+}
+
+Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rules) {
+  // Whom the request does not name, the handler may still find: the only recipient of a message.
+  if (rules.require_agent_token && domain::Trim(request.actor).empty()) {
+    return Error(Errc::kForbidden,
+                 "This server wants proof of who writes (--require-agent-token), and the request "
+                 "names no agent: name it, and send its token as X-Agent-Token.")
+        .WithSlug("agent_token_required");
+  }
+  return auth::MayActAs(request.caller, request.actor, rules);
+}
+
 }  // namespace
 
-Result<Request> Prepare(const Route& route, Request request) {
+Result<Request> Prepare(const Route& route, Request request, const auth::AccessRules& rules) {
   IL_TRY(request.query_fields, ParseQuery(request.query));
   IL_TRY_VOID(RefuseBlankParams(request));
   IL_TRY(request.json, ParseBody(route.body, request.body));
   IL_TRY(request.project, FindProject(route.project, request));
+  IL_TRY(request.actor, FindActor(route, request));
+  if (route.actor != ActorFrom::kNobody) IL_TRY_VOID(RefuseImpostor(request, rules));
   return request;
 }
 

@@ -1,15 +1,17 @@
 #pragma once
 
+#include "auth/access.h"
 #include "base/result.h"
 #include "http/route.h"
 
 namespace interlock::http {
 
-// What a route's row asks for before its handler runs, in this order, the first refusal counts:
+// What a route's row asks for before its handler runs, in this order, and the first refusal counts:
 // the query decoded (400), the path's parameters not blank (400), the body parsed (400), the
-// project found and held against the caller's key (400, 403).
+// project found and held against the caller's key (400, 403), and the agent found in whose name it
+// acts, whose token must have been shown where `rules` ask for it (403).
 //
 // Only looks at its arguments. REQUIRES: `request` has path, query, params and caller.
-Result<Request> Prepare(const Route& route, Request request);
+Result<Request> Prepare(const Route& route, Request request, const auth::AccessRules& rules);
 
 }  // namespace interlock::http

@@ -29,6 +29,10 @@ Request Sending(std::string body) {
   return request;
 }
 
+Result<Request> Prepared(const Route& route, Request request) {
+  return Prepare(route, std::move(request), {});
+}
+
 struct Sample {
   std::string from;
   std::optional<std::int64_t> count;
@@ -38,19 +42,19 @@ IL_JSON_FIELDS(Sample, from, count)
 TEST(PrepareTest, OneJsonObjectIsParsedAndWhatFollowsIsIgnored) {
   for (const char* body : {R"({"from":"a","count":2,"more":[1]})", R"( {"FROM":"a","Count":2} )",
                            R"({"from":"b","from":"a","count":2}{"from":"c"} trailing)"}) {
-    const auto prepared = Prepare(With(BodyKind::kJson), Sending(body));
+    const auto prepared = Prepared(With(BodyKind::kJson), Sending(body));
     ASSERT_TRUE(prepared.ok()) << prepared.error();
     const auto sample = DecodeBody<Sample>(*prepared);
     ASSERT_TRUE(sample.ok()) << sample.error();
     EXPECT_EQ(sample->from, "a");
     EXPECT_EQ(sample->count, 2);
   }
-  EXPECT_EQ(Prepare(With(BodyKind::kNone), Sending("{\"a\":"))->json, nullptr);
+  EXPECT_EQ(Prepared(With(BodyKind::kNone), Sending("{\"a\":"))->json, nullptr);
 }
 
 TEST(PrepareTest, AWrongTypeAndAMissingFieldAreNamed) {
   const auto decode = [](std::string body) {
-    return DecodeBody<Sample>(*Prepare(With(BodyKind::kJson), Sending(std::move(body)))).error();
+    return DecodeBody<Sample>(*Prepared(With(BodyKind::kJson), Sending(std::move(body)))).error();
   };
   EXPECT_THAT(decode(R"({"from":7})").message(), HasSubstr("field from: expected string"));
   EXPECT_THAT(decode(R"({"from":"a","count":1.5})").message(), HasSubstr("field count"));
@@ -78,18 +82,18 @@ TEST(PrepareTest, EveryKindOfBodyHasItsOwnRefusals) {
       {std::string(2000, '['), "not valid JSON: line 1", false},
   };
   for (const auto& c : kCases) {
-    const auto strict = Prepare(With(BodyKind::kJson), Sending(c.body));
+    const auto strict = Prepared(With(BodyKind::kJson), Sending(c.body));
     ASSERT_EQ(strict.ok(), c.refusal.empty()) << c.body;
     if (!strict.ok()) {
       EXPECT_EQ(strict.error().http_status(), 400) << c.body;
       EXPECT_THAT(strict.error().message(), HasSubstr(c.refusal));
     }
-    const auto optional = Prepare(With(BodyKind::kOptionalJson), Sending(c.body));
+    const auto optional = Prepared(With(BodyKind::kOptionalJson), Sending(c.body));
     EXPECT_EQ(optional.ok(), c.optional_takes_it) << c.body;
     if (optional.ok()) {
       EXPECT_TRUE(optional->json->as_object().empty()) << c.body;
     }
-    const auto loose = Prepare(With(BodyKind::kLooseJson), Sending(c.body));
+    const auto loose = Prepared(With(BodyKind::kLooseJson), Sending(c.body));
     ASSERT_TRUE(loose.ok()) << c.body;
     EXPECT_TRUE(loose->json->as_object().empty()) << c.body;
   }
@@ -110,7 +114,7 @@ std::string Found(ProjectFrom from, auth::Caller::Mode mode, std::string_view se
     request.query.insert(0, "project=");
   }
   const bool in_body = from == ProjectFrom::kBody;
-  const auto prepared = Prepare(With(in_body ? BodyKind::kJson : BodyKind::kNone, from), request);
+  const auto prepared = Prepared(With(in_body ? BodyKind::kJson : BodyKind::kNone, from), request);
   if (prepared.ok()) return prepared->project.value_or("-");
   return std::to_string(prepared.error().http_status()) + " " +
          std::string(prepared.error().slug());
@@ -155,7 +159,7 @@ TEST(PrepareTest, AProjectInTheBodyThatIsNoTextIsRefusedByName) {
     for (const char* body : {R"({"project":7})", R"({"PROJECT":[]})", R"({"project":"a\u0000"})"}) {
       Request request = Sending(body);
       request.caller = {.mode = mode, .project = "mine"};
-      const auto prepared = Prepare(With(BodyKind::kJson, ProjectFrom::kBody), std::move(request));
+      const auto prepared = Prepared(With(BodyKind::kJson, ProjectFrom::kBody), std::move(request));
       ASSERT_FALSE(prepared.ok()) << body;
       EXPECT_EQ(prepared.error().http_status(), 400) << body;
       ASSERT_FALSE(prepared.error().details().empty()) << body;
@@ -164,7 +168,7 @@ TEST(PrepareTest, AProjectInTheBodyThatIsNoTextIsRefusedByName) {
   }
   // Absent and null are blank.
   for (const char* body : {"{}", R"({"project":null})"}) {
-    const auto prepared = Prepare(With(BodyKind::kJson, ProjectFrom::kBody), Sending(body));
+    const auto prepared = Prepared(With(BodyKind::kJson, ProjectFrom::kBody), Sending(body));
     ASSERT_TRUE(prepared.ok()) << body;
     EXPECT_EQ(prepared->project, "");
   }
@@ -175,15 +179,15 @@ TEST(PrepareTest, TheFirstRefusalCounts) {
   request.query = "a=%zz";
   request.params.emplace_back("id", " ");
   const Route route = With(BodyKind::kJson, ProjectFrom::kBody);
-  EXPECT_THAT(Prepare(route, request).error().message(), HasSubstr("query parameter a"));
+  EXPECT_THAT(Prepared(route, request).error().message(), HasSubstr("query parameter a"));
   request.query = "";
-  EXPECT_THAT(Prepare(route, request).error().message(), HasSubstr("names the id"));
+  EXPECT_THAT(Prepared(route, request).error().message(), HasSubstr("names the id"));
   request.params[0].second = "7";
-  EXPECT_THAT(Prepare(route, request).error().message(), HasSubstr("not valid JSON"));
+  EXPECT_THAT(Prepared(route, request).error().message(), HasSubstr("not valid JSON"));
 }
 
 TEST(PrepareDeathTest, DecodingABodyThatTheRowDoesNotAskForFailsACheck) {
-  const auto prepared = Prepare(With(BodyKind::kNone), Sending("{}"));
+  const auto prepared = Prepared(With(BodyKind::kNone), Sending("{}"));
   EXPECT_DEATH(DecodeBody<Sample>(*prepared).ok(), "check failed");
 }
 

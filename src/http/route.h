@@ -35,12 +35,13 @@ enum class ProjectFrom : std::uint8_t {
   kPath,  // the path's {project}; with a key another one is 403
 };
 
-// The agent in whose name a request acts: with --require-agent-token its token must be shown.
+// The agent in whose name a request acts. The dispatcher finds it, puts it into Request::actor and,
+// with --require-agent-token, refuses (403) who has not shown that agent's token.
 enum class ActorFrom : std::uint8_t {
   kNobody,     // reads, and writes that name no agent
   kBodyFrom,   // the body's `from`
   kPathId,     // the path's {id}
-  kRecipient,  // the body's `agent`, else the query's, else X-Agent-ID
+  kRecipient,  // the body's `agent`, else the query's, else the caller's own; trimmed
 };
 
 // What the request's body must be. The dispatcher parses it into Request::json.

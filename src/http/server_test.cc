@@ -17,11 +17,10 @@
 
 #include "base/log.h"
 #include "base/time_text.h"
-#include "http/app.h"
+#include "http/app_fixture.h"
 #include "http/router.h"
 #include "http/routes.h"
 #include "service/await.h"
-#include "service/health.h"
 #include "testing/captured_log.h"
 #include "testing/fake_database.h"
 #include "testing/http_client.h"
@@ -48,8 +47,8 @@ boost::asio::awaitable<Result<Response>> EchoBody(App& /*app*/, Request request)
 }
 
 constexpr std::array kTestRoutes = {
-    Route{Method::kPost, "/echo", EchoBody, "The body comes back."},
-    Route{Method::kGet, "/huge", Huge, "More than a socket holds."},
+    Route{Method::kPost, "/echo", EchoBody, "The body comes back.", Access::kAnyone},
+    Route{Method::kGet, "/huge", Huge, "More than a socket holds.", Access::kAnyone},
 };
 
 // A real server on a free port over a database that does what the test says; /health waits for it.
@@ -79,7 +78,7 @@ class ServerTest : public ::testing::Test {
     if (!server_) return Server::Drained::kAll;
     server_->StopAccepting();
     const Server::Drained drained = server_->Drain();
-    storage_.Stop();
+    services_.storage.Stop();
     database_.Close().ok();
     server_->Join();
     server_.reset();
@@ -106,9 +105,8 @@ class ServerTest : public ::testing::Test {
   testing::CapturedLog captured_;
   Logger log_{clock_, captured_};
   testing::FakeDatabase database_;
-  service::Storage storage_{database_, clock_};
-  service::Health health_{&storage_, clock_, std::chrono::seconds(30)};
-  App app_{.version = "1", .log = log_, .health = health_};
+  TestServices services_{database_, clock_, std::chrono::seconds(30)};
+  App app_ = services_.MakeApp(log_);
   Limits limits_;
   std::vector<Route> routes_;
   std::unique_ptr<Router> router_;

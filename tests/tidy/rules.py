@@ -92,7 +92,7 @@ def include_direction(tree):
         folder = folder_of(path[len("src/"):])
         allowed = MAY_USE.get(folder, set()) | {folder, "base"}
         if is_test(path):  # they run on a real file wherever they stand
-            allowed = allowed | {"testing", "db", "db/sqlite"}
+            allowed = allowed | {"testing", "db", "db/sqlite", "store"}
         if folder not in MAY_USE:
             yield path, 1, f"folder {folder} is not in MAY_USE of tests/tidy/rules.py"
         for number, quote, target in includes(tree, path):
@@ -177,6 +177,16 @@ def banned_calls(tree):
                 match = re.search(pattern, line)
                 if match and not allowed:
                     yield path, number, f"{match.group().strip('(')} is banned here: {instead}"
+
+
+def project_is_read_once(tree):
+    """Which project a request works in is found, and held against its key, in one place."""
+    for path in tree.cpp("src"):
+        if not path.startswith("src/http/") or path == "src/http/prepare.cc" or is_test(path):
+            continue
+        for number, line in tree.lines(path):
+            if re.search(r'\b(Query|Param)\("project"\)', line):
+                yield path, number, "use Request::project, which was held against the key"
 
 
 def leftovers(tree):
@@ -295,6 +305,6 @@ def links_resolve(tree):
 
 RULES = [
     include_direction, foreign_doors, line_length, function_length, sources_are_built,
-    tests_have_a_subject, folder_readmes, banned_calls, leftovers, white_space, pragma_once,
-    documented_flags, documented_routes, links_resolve,
+    tests_have_a_subject, folder_readmes, banned_calls, project_is_read_once, leftovers,
+    white_space, pragma_once, documented_flags, documented_routes, links_resolve,
 ]

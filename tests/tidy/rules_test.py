@@ -91,6 +91,12 @@ BREACHES = {
         ({"src/http/a.cc": "assert(a);\n"}, "src/http/a.cc:1", "IL_CHECK"),
         ({"src/http/a.cc": "std::abort();\n"}, "src/http/a.cc:1", "IL_CHECK or Error"),
     ],
+    rules.project_is_read_once: [
+        ({"src/http/a.cc": 'auto p = request.Query("project");\n'}, "src/http/a.cc:1",
+         "Request::project"),
+        ({"src/http/a.cc": '\nreturn request.Param("project");\n'}, "src/http/a.cc:2",
+         "Request::project"),
+    ],
     rules.leftovers: [
         ({"src/base/clock.h": "#pragma once\n// TO" "DO: later\n"}, "src/base/clock.h:2", "issue"),
         ({"docs/guide.md": "FIX" "ME\n"}, "docs/guide.md:1", "issue"),

@@ -1,0 +1,65 @@
+#include "http/admission.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "auth/access.h"
+#include "auth/keyring_holder.h"
+#include "base/secret.h"
+#include "base/utf8.h"
+#include "domain/text.h"
+#include "http/app.h"
+#include "http/route.h"
+#include "service/agents.h"
+
+namespace interlock::http {
+namespace {
+
+auth::HeaderField Field(const Headers& headers, std::string_view name) {
+  return {.count = headers.Count(name), .first = headers.Find(name).value_or("")};
+}
+
+// Trimmed; empty when it was not sent.
+Result<std::string_view> IdentityField(const Headers& headers, std::string_view name) {
+  const auth::HeaderField field = Field(headers, name);
+  if (field.count > 1) {
+    return Error(Errc::kInvalidArgument,
+                 "There is more than one " + std::string(name) + " field; send one.");
+  }
+  if (!IsUtf8(field.first)) {
+    return Error(Errc::kInvalidArgument,
+                 "The field " + std::string(name) + " is not UTF-8; encode it as UTF-8.");
+  }
+  return domain::Trim(field.first);
+}
+
+}  // namespace
+
+boost::asio::awaitable<Result<auth::Caller>> Admit(const Route& route, App& app,
+                                                   const Request& request) {
+  if (route.access == Access::kAnyone) co_return auth::Caller();
+  using Door = auth::Knock::Door;
+  const Headers& headers = request.headers;
+  const auth::Knock knock{
+      .door = request.peer.kind == Peer::Kind::kUnix ? Door::kUnix : Door::kTcp,
+      .address = request.peer.address,
+      .authorization = Field(headers, "Authorization"),
+      .host = Field(headers, "Host"),
+      .origin = Field(headers, "Origin"),
+      .forwarded_for = Field(headers, "X-Forwarded-For"),
+      .agent_id = headers.Find("X-Agent-ID").value_or(""),
+  };
+  const std::shared_ptr<const auth::Keyring> keys = app.keys.Get();
+  IL_CO_TRY(auth::Caller caller, auth::Admit(knock, *keys, app.access));
+  IL_CO_TRY_VOID(IdentityField(headers, "X-Agent-ID"));
+  IL_CO_TRY(const std::string_view token, IdentityField(headers, "X-Agent-Token"));
+  if (token.empty()) co_return caller;
+  Secret secret{std::string(token)};
+  IL_CO_TRY(const std::optional<std::string> agent, co_await app.agents.OfToken(std::move(secret)));
+  if (!agent) co_return caller;
+  co_return auth::WithToken(std::move(caller), *agent);
+}
+
+}  // namespace interlock::http

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "auth/keyring_holder.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "http/app.h"
+#include "service/agents.h"
+#include "service/health.h"
+#include "service/storage.h"
+#include "testing/seeded_random.h"
+
+namespace interlock::http {
+
+// The services of a test's App over a database of its choice; whoever adds a service to App adds it
+// here, and every test has it. No keys, and this machine needs none.
+struct TestServices {
+  TestServices(db::Database& database, Clock& clock,
+               Duration ping_budget = std::chrono::milliseconds(500))
+      : storage(database, clock),
+        health(&storage, clock, ping_budget),
+        uuids(clock, random),
+        keys(auth::Keyring()),
+        agents(storage, clock, random, uuids) {}
+
+  App MakeApp(Logger& log) { return MakeApp(log, health); }
+  App MakeApp(Logger& log, service::Health& other_health) {
+    return {.version = "9.8.7",
+            .log = log,
+            .keys = keys,
+            .access = {},
+            .health = other_health,
+            .agents = agents};
+  }
+
+  service::Storage storage;
+  service::Health health;
+  testing::SeededRandom random;
+  UuidMaker uuids;
+  auth::KeyringHolder keys;
+  service::Agents agents;
+};
+
+}  // namespace interlock::http

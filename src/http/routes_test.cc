@@ -1,0 +1,138 @@
+#include "http/routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "http/dispatch_fixture.h"
+#include "http/prepare.h"
+
+// What must hold for every row of the table, the rows still to come included.
+namespace interlock::http {
+namespace {
+
+using ::testing::HasSubstr;
+
+// "GET /api/topics/{project}/{topic...}"
+std::string Named(const Route& route) {
+  return std::string(MethodName(route.method)) + " " + std::string(route.path);
+}
+
+// A path of the route: every parameter is its own name, but a project is `project`.
+std::string Filled(const Route& route, const std::string& project) {
+  std::string path;
+  std::string_view rest = route.path;
+  while (!rest.empty()) {
+    const std::size_t open = std::min(rest.find('{'), rest.size());
+    path += rest.substr(0, open);
+    rest.remove_prefix(open);
+    if (rest.empty()) break;
+    const std::size_t close = rest.find('}');
+    std::string_view name = rest.substr(1, close - 1);
+    if (name.ends_with("...")) name.remove_suffix(3);
+    path += name == "project" ? project : std::string(name);
+    rest.remove_prefix(close + 1);
+  }
+  return path;
+}
+
+// What is about the server and not about a project. A new row belongs here only if nothing that it
+// shows or changes is a project's.
+constexpr std::array<std::string_view, 3> kOfNoProject = {"/health", "/metrics", "/openapi.json"};
+
+class RoutesTest : public RealDispatchTest {
+ protected:
+  RoutesTest() {
+    services_.keys.Set(*auth::Keyring::Parse("projects: {foreign: {keys: [k-foreign]}}"));
+  }
+
+  // Names the project `mine` wherever a row could look for it.
+  static Request Naming(const Route& route, const std::string& project) {
+    Request request = To(route.method, Filled(route, project) + "?project=" + project,
+                         R"({"from":"a","agent":"a","project":")" + project + "\"}");
+    request.peer.address = "203.0.113.9";
+    return request;
+  }
+};
+
+TEST_F(RoutesTest, NobodyIsLetInWithoutAKeyFromAnotherMachine) {
+  for (const Route& route : Routes()) {
+    const Response response = Ask(Naming(route, "mine"));
+    if (route.access == Access::kAnyone) {
+      EXPECT_EQ(response.status, route.success) << Named(route);
+    } else {
+      EXPECT_EQ(response.status, 401) << Named(route);
+      EXPECT_THAT(response.body, HasSubstr("\"error\":\"unauthorized\"")) << Named(route);
+    }
+  }
+}
+
+TEST_F(RoutesTest, NoKeyReachesTheProjectOfAnother) {
+  for (const Route& route : Routes()) {
+    if (route.project == ProjectFrom::kNone) {
+      EXPECT_NE(std::ranges::find(kOfNoProject, route.path), kOfNoProject.end()) << Named(route);
+      continue;
+    }
+    Request request = Naming(route, "mine");
+    request.query = "project=mine";
+    request.params = router_.Find(route.method, Filled(route, "mine")).params;
+    request.caller = {.mode = auth::Caller::Mode::kKey, .project = "foreign"};
+    const auto prepared = Prepare(route, request, {});
+    if (prepared.ok()) {
+      EXPECT_EQ(prepared->project, "foreign") << Named(route);
+    } else {
+      EXPECT_EQ(prepared.error().slug(), "project_mismatch") << Named(route);
+      request.headers.Add("Authorization", "Bearer k-foreign");
+      EXPECT_EQ(Ask(std::move(request)).status, 403) << Named(route);
+    }
+  }
+}
+
+TEST_F(RoutesTest, EveryRowSaysWhatItIs) {
+  for (const Route& route : Routes()) {
+    EXPECT_NE(route.handler, nullptr) << Named(route);
+    EXPECT_FALSE(route.summary.empty()) << Named(route);
+    EXPECT_NE(ReasonPhrase(route.success), "") << Named(route);
+    EXPECT_EQ(route.body_schema != nullptr, route.body != BodyKind::kNone) << Named(route);
+    EXPECT_FALSE(route.success == 204 && route.answer_schema != nullptr) << Named(route);
+    for (const Failure& failure : route.failures) {
+      EXPECT_NE(ReasonPhrase(failure.status), "") << Named(route);
+      EXPECT_FALSE(failure.meaning.empty()) << Named(route);
+    }
+    for (const QueryParameter& parameter : route.query) {
+      EXPECT_FALSE(parameter.name.empty() || parameter.meaning.empty()) << Named(route);
+    }
+  }
+}
+
+// A row that asks for something must have the place it is found in.
+TEST_F(RoutesTest, EveryRowHasWhatItsChecksLookAt) {
+  for (const Route& route : Routes()) {
+    const auto names = [&](std::string_view parameter) {
+      return std::ranges::any_of(router_.Find(route.method, Filled(route, "p")).params,
+                                 [&](const auto& param) { return param.first == parameter; });
+    };
+    const bool has_body = route.body != BodyKind::kNone;
+    EXPECT_TRUE(route.project != ProjectFrom::kBody || has_body) << Named(route);
+    EXPECT_EQ(route.project == ProjectFrom::kPath, names("project")) << Named(route);
+    EXPECT_TRUE(route.actor != ActorFrom::kBodyFrom || has_body) << Named(route);
+    EXPECT_TRUE(route.actor != ActorFrom::kRecipient || has_body) << Named(route);
+    EXPECT_TRUE(route.actor != ActorFrom::kPathId || names("id")) << Named(route);
+    EXPECT_TRUE(route.method != Method::kGet || !has_body) << Named(route);
+    if (route.access == Access::kAnyone) {
+      EXPECT_EQ(route.project, ProjectFrom::kNone) << Named(route);
+      EXPECT_EQ(route.actor, ActorFrom::kNobody) << Named(route);
+    }
+    const bool in_query =
+        route.project == ProjectFrom::kQuery || route.project == ProjectFrom::kQueryChecked;
+    const bool documented = std::ranges::any_of(
+        route.query, [](const QueryParameter& parameter) { return parameter.name == "project"; });
+    EXPECT_EQ(in_query, documented) << Named(route);
+  }
+}
+
+}  // namespace
+}  // namespace interlock::http
