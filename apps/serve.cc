@@ -1,11 +1,8 @@
 #include "serve.h"
 
 #include <fmt/format.h>
-#include <semaphore.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -24,9 +21,11 @@
 #include "http/router.h"
 #include "http/routes.h"
 #include "http/server.h"
+#include "keys.h"
 #include "service/agents.h"
 #include "service/health.h"
 #include "service/storage.h"
+#include "signals.h"
 #include "store/schema.h"
 
 namespace interlock::app {
@@ -35,71 +34,23 @@ namespace {
 // Nobody is served yet, so there is time for a tool that is at work on the file.
 constexpr std::chrono::seconds kMigrationPatience{30};
 
-// What SIGTERM and SIGINT do: while the server starts they end the process at once, however long
-// the database or a name server lets it wait; then the first one asks for an orderly stop, and the
-// second ends the process. At once is as after kill -9, which the next start repairs, and the exit
-// code is what a killed process returns to its shell.
-class StopSignals {
- public:
-  static void Install() {
-    ::sem_init(&asked_, 0, 0);
-    struct sigaction action{};
-    action.sa_handler = OnSignal;
-    action.sa_flags = SA_RESTART;
-    ::sigaction(SIGTERM, &action, nullptr);
-    ::sigaction(SIGINT, &action, nullptr);
-  }
-
-  static void BeginServing() { phase_ = Phase::kServing; }
-
-  // Blocks until the orderly stop is asked for; the signal.
-  static int Wait() {
-    while (::sem_wait(&asked_) != 0) {
-    }
-    return number_;
-  }
-
- private:
-  enum class Phase : int { kStarting, kServing, kStopping };
-
-  // Only async-signal-safe calls here.
-  static void OnSignal(int number) {
-    const int error = errno;
-    Phase phase = Phase::kServing;
-    if (phase_.compare_exchange_strong(phase, Phase::kStopping)) {
-      number_ = number;
-      ::sem_post(&asked_);
-      errno = error;
-      return;
-    }
-    if (phase == Phase::kStarting) {
-      constexpr std::string_view kText = "intermute: stopped by a signal before it was ready\n";
-      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
-    }
-    ::_exit(128 + number);
-  }
-
-  static inline std::atomic<Phase> phase_{Phase::kStarting};
-  static inline std::atomic<int> number_{0};
-  static inline sem_t asked_;
-};
-
 // Everything that runs, in the order of dependence; members die in the opposite order.
 class Running {
  public:
   Running(const ServeOptions& options, Clock& clock, Logger& log, DatabaseLock lock,
-          std::unique_ptr<sqlite::Database> database)
+          std::unique_ptr<sqlite::Database> database, auth::Keyring keyring)
       : log_(log),
         lock_(std::move(lock)),
         database_(std::move(database)),
         storage_(*database_, clock, StorageOptions(options.limits, log)),
+        keys_(std::move(keyring)),
         health_(&storage_, clock, options.limits.ping_timeout),
         uuids_(clock, random_),
         agents_(storage_, clock, random_, uuids_, options.limits),
         app_{.version = BuildInfo().version,
              .log = log,
              .keys = keys_,
-             .access = {},
+             .access = options.access,
              .health = health_,
              .agents = agents_},
         router_(http::Routes()),
@@ -118,6 +69,8 @@ class Running {
     std::fputs(lines.c_str(), stdout);
     std::fflush(stdout);
   }
+
+  auth::KeyringHolder& keys() { return keys_; }
 
   // The one way to stop, and its order.
   Result<void> Stop() {
@@ -146,8 +99,8 @@ class Running {
   const DatabaseLock lock_;
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;
+  auth::KeyringHolder keys_;
   service::Health health_;
-  auth::KeyringHolder keys_{auth::Keyring()};
   Csprng random_;
   UuidMaker uuids_;
   service::Agents agents_;
@@ -156,7 +109,27 @@ class Running {
   http::Server server_;
 };
 
-Result<std::unique_ptr<Running>> Open(const ServeOptions& options, Clock& clock, Logger& log) {
+// The sockets that the options name; none that is open to strangers without their asking.
+Result<std::vector<http::ListeningSocket>> Listen(const ServeOptions& options,
+                                                  const auth::Keyring& keyring, Logger& log) {
+  std::vector<http::ListeningSocket> sockets;
+  IL_TRY(http::ListeningSocket tcp, http::ListenTcp(options.host, options.port));
+  if (options.access.insecure) {
+    log.Warn("everybody who can reach this server may do everything (--insecure)",
+             {{"url", tcp.url}});
+  } else {
+    IL_TRY_VOID(RefuseWithoutKeys(tcp, keyring));
+  }
+  if (!options.socket.empty()) {
+    IL_TRY(http::ListeningSocket socket, http::ListenUnix(options.socket));
+    sockets.push_back(std::move(socket));
+  }
+  sockets.push_back(std::move(tcp));
+  return sockets;
+}
+
+Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Terminal& terminal,
+                                      Clock& clock, Logger& log) {
   if (options.network_fs == ServeOptions::NetworkFs::kRefuse) {
     IL_TRY_VOID(RefuseNetworkFileSystem(options.database));
   }
@@ -170,18 +143,25 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, Clock& clock,
   database_options.batch_max = options.limits.batch_max;
   database_options.readers = options.limits.readers;
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
-  std::vector<http::ListeningSocket> sockets;
-  IL_TRY(http::ListeningSocket tcp, http::ListenTcp(options.host, options.port));
-  if (!options.socket.empty()) {
-    IL_TRY(http::ListeningSocket socket, http::ListenUnix(options.socket));
-    sockets.push_back(std::move(socket));
-  }
-  sockets.push_back(std::move(tcp));
-  auto running =
-      std::make_unique<Running>(options, clock, log, std::move(lock), std::move(database));
-  StopSignals::BeginServing();
+  Csprng random;
+  IL_TRY(auth::Keyring keyring, OpenKeys(options.keys_file, random, terminal, log));
+  IL_TRY(auto sockets, Listen(options, keyring, log));
+  auto running = std::make_unique<Running>(options, clock, log, std::move(lock),
+                                           std::move(database), std::move(keyring));
+  Signals::BeginServing();
   running->Start(std::move(sockets));
   return running;
+}
+
+// Reloads the keys whenever that is asked for, until a stop is; the signal that asked for it. A
+// closed window sends SIGHUP too: then nobody is left who would stop the server.
+const char* WaitForStop(const ServeOptions& options, const Terminal& terminal,
+                        auth::KeyringHolder& keys, Logger& log) {
+  while (Signals::Wait() == Signals::Request::kReload) {
+    if (terminal.HungUp()) return "SIGHUP";
+    ReloadKeys(options.keys_file, keys, log);
+  }
+  return Signals::StopName();
 }
 
 }  // namespace
@@ -205,7 +185,7 @@ Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& 
 
 int Serve(const ServeOptions& given) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end
-  StopSignals::Install();
+  Signals::Install();
   const std::uint64_t files_max = RaiseOpenFileLimit();
   ServeOptions options = given;
   options.limits = FitToOpenFiles(given.limits, files_max);
@@ -224,13 +204,14 @@ int Serve(const ServeOptions& given) {
               {"wanted", given.limits.connections_max},
               {"connections_max", options.limits.connections_max}});
   }
-  auto running = Open(options, clock, log);
+  const Terminal terminal = Terminal::Find();
+  auto running = Open(options, terminal, clock, log);
   if (!running.ok()) {
     std::fputs(fmt::format("intermute: {}\n", running.error().message()).c_str(), stderr);
     return 1;
   }
-  const int number = StopSignals::Wait();
-  log.Info("stopping", {{"signal", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  const char* const reason = WaitForStop(options, terminal, (*running)->keys(), log);
+  log.Info("stopping", {{"signal", reason}});
   if (const auto stopped = (*running)->Stop(); !stopped.ok()) {
     std::fputs(
         fmt::format("intermute: closing the database failed: {}\n", stopped.error().message())

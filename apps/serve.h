@@ -11,7 +11,8 @@ namespace interlock::app {
 
 // Runs the server until SIGTERM or SIGINT and returns the exit code: 0 after an orderly stop, 1
 // when it could not start (stderr says why and what to do). A signal before it is ready, and a
-// second one after that, end the process at once.
+// second one after that, end the process at once. SIGHUP reloads the keys file, or stops the server
+// when it comes from a terminal that was closed.
 //
 // Prints "listening on <url>" to standard output, one line per socket, when requests are answered.
 //

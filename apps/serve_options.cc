@@ -1,12 +1,16 @@
 #include "serve_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/time_text.h"
+#include "base/utf8.h"
 #include "base/version.h"
+#include "domain/text.h"
 
 namespace interlock::app {
 namespace {
@@ -16,6 +20,7 @@ constexpr const char* kExamples =
     "  intermute serve                                  on 127.0.0.1:7338, ./intermute.db\n"
     "  intermute serve --port 0 --db /var/lib/i/i.db    on a free port, which it prints\n"
     "  intermute serve --socket /run/intermute.sock     also on a Unix socket\n"
+    "  intermute init --project web                     make a key for other machines\n"
     "  curl http://127.0.0.1:7338/health                is it fit to serve?\n";
 
 // A duration flag such as "250ms" or "1h30m", kept in milliseconds.
@@ -55,6 +60,51 @@ void AddChoice(CLI::App& command, const std::string& name, T& value,
       },
       help);
   option->default_str(first)->type_name(all);
+}
+
+// UTF-8 without control characters.
+bool IsPrintable(std::string_view text) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  return IsUtf8(text) && std::ranges::none_of(text, is_control);
+}
+
+// A text flag that is trimmed and must not be blank.
+template <typename T>
+CLI::Option* AddTrimmed(CLI::App& command, const std::string& name, T& value,
+                        const std::string& help) {
+  return command.add_option_function<std::string>(
+      name,
+      [&value, name](const std::string& text) {
+        const std::string_view trimmed = domain::Trim(text);
+        if (trimmed.empty()) throw CLI::ValidationError(name, "the value is blank");
+        if (!IsPrintable(trimmed)) throw CLI::ValidationError(name, "the value is no plain text");
+        value = std::string(trimmed);
+      },
+      help);
+}
+
+void AddKeysFile(CLI::App& command, std::filesystem::path& path, const Environment& environment) {
+  const std::string_view set = domain::Trim(environment.keys_file);
+  if (!set.empty()) path = set;
+  AddTrimmed(command, "--keys-file", path,
+             "Keys that let in from other machines; INTERMUTE_KEYS_FILE sets it too")
+      ->default_str(path.string())
+      ->type_name("PATH");
+}
+
+void AddAccessFlags(CLI::App& serve, auth::AccessRules& access) {
+  serve.add_flag_callback(
+      "--require-agent-token", [&access] { access.require_agent_token = true; },
+      "A write in an agent's name needs that agent's token");
+  serve.add_flag_callback(
+      "--insecure", [&access] { access.insecure = true; },
+      "Let everybody in without a key, from wherever this server can be reached");
+}
+
+void AddInitFlags(CLI::App& init, InitOptions& options) {
+  AddTrimmed(init, "--project", options.project, "The project that the key opens")
+      ->required()
+      ->type_name("NAME");
 }
 
 void AddServeFlags(CLI::App& serve, ServeOptions& options) {
@@ -108,8 +158,10 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
 
 }  // namespace
 
-std::variant<ServeOptions, Done> ParseCommandLine(int argc, const char* const* argv) {
+std::variant<ServeOptions, InitOptions, Done> ParseCommandLine(int argc, const char* const* argv,
+                                                               const Environment& environment) {
   ServeOptions options;
+  InitOptions init_options;
   CLI::App intermute("Coordinates coding agents that work in one repository.", "intermute");
   intermute.set_version_flag("--version", "intermute " + std::string(BuildInfo().version));
   intermute.footer(kExamples);
@@ -118,15 +170,25 @@ std::variant<ServeOptions, Done> ParseCommandLine(int argc, const char* const* a
   // Of a repeated flag the last one counts, so that scripts can add to a given command line.
   serve.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddServeFlags(serve, options);
+  AddKeysFile(serve, options.keys_file, environment);
+  AddAccessFlags(serve, options.access);
+  CLI::App& init = *intermute.add_subcommand("init", "Make a key for a project");
+  init.footer(kExamples);
+  init.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  AddInitFlags(init, init_options);
+  AddKeysFile(init, init_options.keys_file, environment);
   try {
     intermute.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream err;
     if (intermute.exit(error, out, err) == 0) return Done{0, out.str()};
-    const std::string usage = serve.parsed() ? serve.help("intermute") : intermute.help();
+    std::string usage = intermute.help();
+    if (serve.parsed()) usage = serve.help("intermute");
+    if (init.parsed()) usage = init.help("intermute");
     return Done{1, std::string("intermute: ") + error.what() + "\n\n" + usage};
   }
+  if (init.parsed()) return init_options;
   if (!serve.parsed()) return Done{0, intermute.help()};
   return options;
 }

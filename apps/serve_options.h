@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "auth/access.h"
 #include "base/log.h"
 #include "db/sqlite/connection.h"
 #include "service/limits.h"
@@ -17,6 +18,8 @@ struct ServeOptions {
   std::uint16_t port = 7338;  // 0 = any free one
   std::filesystem::path database = "intermute.db";
   std::filesystem::path socket;  // empty = none
+  std::filesystem::path keys_file = "intermute.keys.yaml";
+  auth::AccessRules access;
   sqlite::Durability durability = sqlite::Durability::kFull;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
@@ -25,14 +28,26 @@ struct ServeOptions {
   Limits limits;
 };
 
+// What `intermute init` was asked to do.
+struct InitOptions {
+  std::string project;
+  std::filesystem::path keys_file = "intermute.keys.yaml";
+};
+
 // The command line said it all: print `text` and end.
 struct Done {
   int exit_code;
   std::string text;  // to stdout when the code is 0, else to stderr
 };
 
+// What the environment says; flags go before it.
+struct Environment {
+  std::string keys_file;  // INTERMUTE_KEYS_FILE; blank = not set
+};
+
 // Reads the command line of `intermute`. Help and version are Done with 0; mistakes are Done with 1
 // and say what is wrong and how to write it.
-std::variant<ServeOptions, Done> ParseCommandLine(int argc, const char* const* argv);
+std::variant<ServeOptions, InitOptions, Done> ParseCommandLine(int argc, const char* const* argv,
+                                                               const Environment& environment);
 
 }  // namespace interlock::app

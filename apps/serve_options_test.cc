@@ -11,14 +11,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::variant<ServeOptions, Done> Parse(std::initializer_list<const char*> arguments) {
+std::variant<ServeOptions, InitOptions, Done> Parse(std::initializer_list<const char*> arguments,
+                                                    const Environment& environment = {}) {
   std::vector<const char*> argv = {"intermute"};
   argv.insert(argv.end(), arguments);
-  return ParseCommandLine(static_cast<int>(argv.size()), argv.data());
+  return ParseCommandLine(static_cast<int>(argv.size()), argv.data(), environment);
 }
 
-ServeOptions Serve(std::initializer_list<const char*> arguments) {
-  auto parsed = Parse(arguments);
+ServeOptions Serve(std::initializer_list<const char*> arguments,
+                   const Environment& environment = {}) {
+  auto parsed = Parse(arguments, environment);
   const auto* done = std::get_if<Done>(&parsed);
   EXPECT_EQ(done, nullptr) << (done != nullptr ? done->text : "");
   return done == nullptr ? std::get<ServeOptions>(parsed) : ServeOptions{};
@@ -76,6 +78,50 @@ TEST(ServeOptionsTest, HelpNamesEveryDefault) {
   for (const char* text : {"127.0.0.1", "7338", "intermute.db", "full|fast", "text|json", "5s",
                            "10s", "30s", "1m", "1024", "Examples:"}) {
     EXPECT_THAT(done.text, ::testing::HasSubstr(text));
+  }
+}
+
+TEST(ServeOptionsTest, TheKeysFileIsTheFlagsThenTheEnvironmentsThenOneOfThisDirectory) {
+  EXPECT_EQ(Serve({"serve"}).keys_file, "intermute.keys.yaml");
+  EXPECT_EQ(Serve({"serve"}, {.keys_file = " \t"}).keys_file, "intermute.keys.yaml");
+  EXPECT_EQ(Serve({"serve"}, {.keys_file = " /etc/i/keys \n"}).keys_file, "/etc/i/keys");
+  EXPECT_EQ(Serve({"serve", "--keys-file= k "}, {.keys_file = "/etc/keys"}).keys_file, "k");
+  EXPECT_EQ(Serve({"serve", "--keys-file=a", "--keys-file", "b"}).keys_file, "b");
+}
+
+TEST(ServeOptionsTest, NobodyIsLetInOrProvedUnlessAskedFor) {
+  EXPECT_FALSE(Serve({"serve"}).access.insecure);
+  EXPECT_FALSE(Serve({"serve"}).access.require_agent_token);
+  EXPECT_TRUE(Serve({"serve", "--insecure"}).access.insecure);
+  EXPECT_TRUE(Serve({"serve", "--require-agent-token"}).access.require_agent_token);
+}
+
+TEST(ServeOptionsTest, InitNeedsAProject) {
+  const auto parsed = Parse({"init", "--project", " web ", "--keys-file=k"}, {.keys_file = "e"});
+  EXPECT_EQ(std::get<InitOptions>(parsed).project, "web");
+  EXPECT_EQ(std::get<InitOptions>(parsed).keys_file, "k");
+  const auto by_environment = Parse({"init", "--project=web"}, {.keys_file = " e "});
+  EXPECT_EQ(std::get<InitOptions>(by_environment).keys_file, "e");
+  EXPECT_EQ(std::get<InitOptions>(Parse({"init", "--project=x"})).keys_file, "intermute.keys.yaml");
+  const std::vector<std::vector<const char*>> mistakes = {
+      {"init"},
+      {"init", "--project"},
+      {"init", "--project", "  "},
+      {"init", "--project="},
+      {"init", "--project=web", "--keys-file= "},
+      {"init", "--project=a\nb"},
+      {"init", "--project=\xFF"},
+      {"init", "--project=web", "extra"},
+      {"init", "--project=web", "--insecure"}};
+  for (const auto& mistake : mistakes) {
+    std::vector<const char*> argv = {"intermute"};
+    argv.insert(argv.end(), mistake.begin(), mistake.end());
+    const auto refused = ParseCommandLine(static_cast<int>(argv.size()), argv.data(), {});
+    ASSERT_TRUE(std::holds_alternative<Done>(refused)) << mistake.back();
+    EXPECT_EQ(std::get<Done>(refused).exit_code, 1);
+    EXPECT_THAT(std::get<Done>(refused).text,
+                ::testing::AllOf(::testing::StartsWith("intermute: "),
+                                 ::testing::HasSubstr("--project NAME")));
   }
 }
 

@@ -21,7 +21,7 @@ struct LoadedKeys {
     kOpenToOthers,  // its mode lets users besides the owner read or write it
   };
   Keyring keyring;
-  Exposure exposure;
+  Exposure exposure = Exposure::kPrivate;
 };
 
 // Reads the file. kNotFound when there is none; else errors name the file and, for its content, the
