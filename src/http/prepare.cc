@@ -29,7 +29,9 @@ Result<json::Value> ParseObject(std::string_view text) {
     return Error(Errc::kBadJson, "The request body is empty; send a JSON object.");
   }
   auto value = json::Parse(text, json::kLenient.parse);
-  if (!value.ok()) return std::move(value).error().In("The request body is not valid JSON");
+  if (!value.ok()) {
+    return std::move(value).error().In("Correct the request body, which is not valid JSON");
+  }
   if (!value->is_object()) {
     return Error(Errc::kInvalidArgument, "The request body is JSON, but of type " +
                                              std::string(json::KindName(*value)) +
@@ -54,10 +56,10 @@ struct WithProject {
 };
 IL_JSON_FIELDS(WithProject, project)
 
-Error OtherProject(const auth::Caller& caller, std::string_view asked) {
-  return Error(Errc::kForbidden, "This key is for the project " + caller.project + " and not for " +
-                                     std::string(asked) +
-                                     "; name that project, or use a key of the other one.")
+Error OtherProject(const auth::Caller& caller) {
+  return Error(Errc::kForbidden, "This key is for the project " + caller.project +
+                                     ", and the request names another one; name this one, or use "
+                                     "a key of the other project.")
       .WithSlug("project_mismatch");
 }
 
@@ -67,7 +69,7 @@ Result<Project> FromQuery(const Request& request, ProjectFrom from) {
     return asked.empty() ? Project() : Project(asked);
   }
   const bool other = !asked.empty() && asked != request.caller.project;
-  if (from == ProjectFrom::kQueryChecked && other) return OtherProject(request.caller, asked);
+  if (from == ProjectFrom::kQueryChecked && other) return OtherProject(request.caller);
   return Project(request.caller.project);
 }
 
@@ -87,7 +89,7 @@ Result<Project> FromBody(const Request& request) {
           .WithSlug("project_required")
           .WithDetail("field", "project");
     }
-    if (asked != request.caller.project) return OtherProject(request.caller, asked);
+    if (asked != request.caller.project) return OtherProject(request.caller);
   }
   return Project(trimmed);
 }
@@ -95,7 +97,7 @@ Result<Project> FromBody(const Request& request) {
 Result<Project> FromPath(const Request& request) {
   const std::string_view asked = domain::Trim(request.Param("project"));
   if (request.caller.mode == auth::Caller::Mode::kKey && asked != request.caller.project) {
-    return OtherProject(request.caller, asked);
+    return OtherProject(request.caller);
   }
   return Project(asked);
 }

@@ -154,6 +154,13 @@ TEST(PrepareTest, TheProjectIsFoundWhereTheRowSaysAndHeldAgainstTheKey) {
   }
 }
 
+TEST(PrepareTest, BadJsonIsAnsweredWithItsPlace) {
+  const auto prepared = Prepared(With(BodyKind::kJson), Sending("{\n  \"a\": }"));
+  EXPECT_EQ(ErrorResponse(prepared.error()).body,
+            "{\"error\":\"bad_json\",\"message\":\"Correct the request body, which is not valid "
+            "JSON: line 2, column 8: unexpected character '}'\",\"line\":2,\"column\":8}\n");
+}
+
 TEST(PrepareTest, AProjectInTheBodyThatIsNoTextIsRefusedByName) {
   for (const auto mode : {auth::Caller::Mode::kLocal, auth::Caller::Mode::kKey}) {
     for (const char* body : {R"({"project":7})", R"({"PROJECT":[]})", R"({"project":"a\u0000"})"}) {

@@ -63,9 +63,9 @@ std::optional<std::int64_t> ParseDecimal(std::string_view text) {
   // from_chars knows no '+', and "+-1" is no number.
   if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
   std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (stop != end || error == std::errc::invalid_argument) return std::nullopt;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (stop != text.data() + text.size() || error == std::errc::invalid_argument)
+    return std::nullopt;
   if (error == std::errc::result_out_of_range) {
     return text.front() == '-' ? Limits::min() : Limits::max();
   }
