@@ -1,12 +1,28 @@
 #include "domain/message.h"
 
+#include <algorithm>
 #include <array>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
 
 namespace interlock::domain {
+namespace {
+
+// REQUIRES: neither holds anything twice.
+bool SameSet(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  if (a == b) return true;
+  if (a.size() != b.size()) return false;
+  std::vector<std::string_view> left(a.begin(), a.end());
+  std::vector<std::string_view> right(b.begin(), b.end());
+  std::ranges::sort(left);
+  std::ranges::sort(right);
+  return left == right;
+}
+
+}  // namespace
 
 std::string_view Name(AddressKind kind) {
   switch (kind) {
@@ -40,6 +56,15 @@ Addresses OnceEach(Addresses addresses) {
     }
   }
   return once;
+}
+
+bool SaysTheSame(const Message& a, const Message& b) {
+  const auto written = [](const Message& m) {
+    return std::tie(m.project, m.id, m.sender, m.thread_id, m.topic, m.subject, m.body,
+                    m.importance, m.ack_required);
+  };
+  return written(a) == written(b) && SameSet(a.addresses.to, b.addresses.to) &&
+         SameSet(a.addresses.cc, b.addresses.cc) && SameSet(a.addresses.bcc, b.addresses.bcc);
 }
 
 Message AsSeenBy(Message message, std::string_view viewer) {

@@ -53,6 +53,10 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
+// Did a sender mean the same by two messages? Project, id, sender and everything a sender writes
+// are equal, the addresses of each kind in any order.
+bool SaysTheSame(const Message& a, const Message& b);
+
 // The message as `viewer` may see it: the sender sees every bcc address, anybody else only its own.
 Message AsSeenBy(Message message, std::string_view viewer);
 

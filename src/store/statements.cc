@@ -6,6 +6,7 @@
 #include "store/agents.h"
 #include "store/contacts.h"
 #include "store/events.h"
+#include "store/messages.h"
 #include "store/meta.h"
 #include "store/ping.h"
 #include "store/schema.h"
@@ -16,7 +17,7 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     // One line per noun.
-    for (const auto& statements : {
+    for (const auto& statements : MessageStatements(), {
              AgentStatements(),
              ContactStatements(),
              EventStatements(),
