@@ -27,6 +27,7 @@ std::optional<ContactPolicy> ParseContactPolicy(std::string_view name) {
 }
 
 bool MayDeliver(const ContactFacts& facts) {
+  if (facts.to_itself) return true;
   const bool known = facts.sender_is_contact || facts.recipient_posted_in_thread;
   switch (facts.policy) {
     case ContactPolicy::kOpen:

@@ -37,6 +37,7 @@ struct ContactFacts {
   // included, opens nothing: anybody can post in a thread.
   bool recipient_posted_in_thread = false;
   bool holds_overlap = false;  // the two hold reservations that overlap
+  bool to_itself = false;      // a note to oneself; policies are about mail from others
 };
 
 // May this message be delivered to this recipient?

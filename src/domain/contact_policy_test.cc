@@ -24,11 +24,13 @@ TEST(ContactPolicyTest, EveryCombinationOfFactsHasItsAnswer) {
   };
   for (const Case& c : kCases) {
     for (unsigned bits = 0; bits < 8; ++bits) {
-      const ContactFacts facts = {.policy = c.policy,
-                                  .sender_is_contact = (bits & 4U) != 0,
-                                  .recipient_posted_in_thread = (bits & 2U) != 0,
-                                  .holds_overlap = (bits & 1U) != 0};
+      ContactFacts facts = {.policy = c.policy,
+                            .sender_is_contact = (bits & 4U) != 0,
+                            .recipient_posted_in_thread = (bits & 2U) != 0,
+                            .holds_overlap = (bits & 1U) != 0};
       EXPECT_EQ(MayDeliver(facts), c.allowed[bits] == '+') << Name(c.policy) << " " << bits;
+      facts.to_itself = true;
+      EXPECT_TRUE(MayDeliver(facts)) << Name(c.policy) << " " << bits;
     }
   }
 }
