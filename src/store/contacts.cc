@@ -38,12 +38,26 @@ constexpr db::Sql kRecipientFacts =
     "?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,?49,?50,?51,"
     "?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66,?67)";
 
+// agents_living, and contacts' primary key.
+constexpr db::Sql kAudienceFacts =
+    "SELECT id, contact_policy, live_contact_policy, "
+    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2), 0 "
+    "FROM agents WHERE project = ?1 AND deregistered_at IS NULL AND id <> ?2 "
+    "ORDER BY last_seen, id";
+
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kList),
-    IL_SQL(kAdd),
-    IL_SQL(kRemove),
-    IL_SQL(kRecipientFacts),
+    IL_SQL(kList), IL_SQL(kAdd), IL_SQL(kRemove), IL_SQL(kRecipientFacts), IL_SQL(kAudienceFacts),
 };
+
+// Of a row of kRecipientFacts and its like, whose agent is known.
+RecipientFacts FactsFrom(const db::Row& row, std::string agent) {
+  const domain::Policies defaults;
+  return {.agent = std::move(agent),
+          .policies = {.mail = domain::ParseContactPolicy(row.Text(1)).value_or(defaults.mail),
+                       .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live)},
+          .sender_is_contact = row.Bool(3),
+          .posted_in_thread = row.Bool(4)};
+}
 
 }  // namespace
 
@@ -84,16 +98,10 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     all.push_back({.agent = id});
   }
   const auto take = [&](const db::Row& row) {
-    const domain::Policies defaults;
     const auto [begin, end] = places.equal_range(row.Text(0));
     for (auto place = begin; place != end; ++place) {
       RecipientFacts& facts = all[place->second];
-      facts.policies = {
-          .mail = domain::ParseContactPolicy(row.Text(1)).value_or(defaults.mail),
-          .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live),
-      };
-      facts.sender_is_contact = row.Bool(3);
-      facts.posted_in_thread = row.Bool(4);
+      facts = FactsFrom(row, std::move(facts.agent));
     }
     return Result<void>();
   };
@@ -109,6 +117,16 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     IL_TRY_VOID(connection.Execute(kRecipientFacts, values, take));
     recipients = recipients.subspan(chunk.size());
   }
+  return all;
+}
+
+Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection,
+                                                      std::string_view project,
+                                                      std::string_view sender) {
+  std::vector<RecipientFacts> all;
+  IL_TRY_VOID(connection.ForEach(
+      kAudienceFacts, [&](const db::Row& row) { all.push_back(FactsFrom(row, row.String(0))); },
+      project, sender));
   return all;
 }
 

@@ -46,6 +46,12 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
                                                        std::string_view thread_id,
                                                        std::span<const std::string> recipients);
 
+// The same for every living agent of the project but the sender: whom a broadcast is meant for. It
+// is in no thread.
+Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection,
+                                                      std::string_view project,
+                                                      std::string_view sender);
+
 std::span<const db::NamedSql> ContactStatements();
 
 }  // namespace interlock::store
