@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 namespace interlock {
 
@@ -40,6 +41,13 @@ struct Limits {
   std::size_t batch_max = 256;
   std::size_t readers = 4;
   std::chrono::milliseconds storage_timeout{10'000};
+
+  // Mail. Addresses that one message may name, to, cc and bcc together: each costs the one writer
+  // some 10 µs, which everybody waits for. A broadcast names nobody and reaches all. How often an
+  // agent may broadcast in a project.
+  std::size_t addresses_max = 1000;
+  std::int64_t broadcasts_max = 10;
+  std::chrono::seconds broadcast_window{60};
 
   // What an agent may say of itself: its name and status, each capability, metadata as a whole
   // (keys and values), and how many of each. 32 KiB hold the paths of several hundred files.

@@ -1,0 +1,213 @@
+#include "service/mail.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "db/connection.h"
+#include "domain/contact_policy.h"
+#include "domain/text.h"
+#include "service/await.h"
+#include "service/storage.h"
+#include "store/contacts.h"
+#include "store/messages.h"
+
+namespace interlock::service {
+namespace {
+
+using domain::Addresses;
+using domain::Message;
+using store::Outgoing;
+using store::RecipientFacts;
+using Delivery = Mail::Delivery;
+
+// A message on its way to the writer, which shares it with the coroutine that waits: a write may be
+// repeated, or outlast the wait.
+struct Sending {
+  Outgoing outgoing;
+  std::vector<std::string> everybody;  // outgoing.message.addresses.All()
+  bool id_chosen = false;              // by the sender
+};
+
+bool IsBlank(std::string_view text) { return domain::Trim(text).empty(); }
+
+Error Wrong(std::string_view field, std::string message) {
+  return Error(Errc::kInvalidArgument, std::move(message)).WithDetail("field", std::string(field));
+}
+
+Result<void> RefuseBlank(std::string_view field, std::string_view text) {
+  if (!IsBlank(text)) return {};
+  return Wrong(field, fmt::format("`{}` is empty; say who or what it is.", field));
+}
+
+Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
+  IL_TRY_VOID(RefuseBlank("from", draft.from));
+  const Addresses& addresses = draft.addresses;
+  if (addresses.to.empty()) {
+    return Wrong("to", "`to` names nobody; a message needs at least one recipient there.");
+  }
+  if (addresses.size() > options.addresses_max) {
+    return Wrong("to", fmt::format("The message names {} recipients and may name {}; send it in "
+                                   "parts, or broadcast it to the whole project.",
+                                   addresses.size(), options.addresses_max))
+        .WithSlug("too_many_recipients");
+  }
+  const std::array<std::pair<std::string_view, const std::vector<std::string>*>, 3> kinds = {
+      {{"to", &addresses.to}, {"cc", &addresses.cc}, {"bcc", &addresses.bcc}}};
+  for (const auto& [field, list] : kinds) {
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (!IsBlank((*list)[i])) continue;
+      return Wrong(field,
+                   fmt::format("`{}[{}]` is empty; name an agent or leave it out.", field, i));
+    }
+  }
+  return {};
+}
+
+bool MayDeliver(const RecipientFacts& facts, std::string_view sender) {
+  return domain::MayDeliver({.policy = facts.policies.mail,
+                             .sender_is_contact = facts.sender_is_contact,
+                             .recipient_posted_in_thread = facts.posted_in_thread,
+                             .to_itself = facts.agent == sender});
+}
+
+Result<Delivery> Keep(db::Transaction& tx, const Outgoing& outgoing, const Addresses& denied) {
+  IL_TRY(const domain::Cursor cursor, store::InsertMessage(tx, outgoing));
+  return Delivery{.message_id = outgoing.message.id,
+                  .cursor = cursor,
+                  .received = outgoing.message.addresses.All(),
+                  .denied = denied.All()};
+}
+
+// Keeps the message for those who want it. `facts` stand in the order to, cc, bcc.
+Result<Delivery> KeepForTheWilling(db::Transaction& tx, const Outgoing& outgoing,
+                                   std::span<const RecipientFacts> facts) {
+  const std::string& sender = outgoing.message.sender;
+  const auto willing = [&](const RecipientFacts& f) { return MayDeliver(f, sender); };
+  if (std::ranges::all_of(facts, willing)) return Keep(tx, outgoing, {});
+
+  Addresses received;
+  Addresses denied;
+  const Addresses& all = outgoing.message.addresses;
+  auto fact = facts.begin();
+  for (auto kind : {&Addresses::to, &Addresses::cc, &Addresses::bcc}) {
+    for (const std::string& address : all.*kind) {
+      ((willing(*fact++) ? received : denied).*kind).push_back(address);
+    }
+  }
+  if (received.empty()) return Delivery{.denied = denied.All()};
+  return Keep(tx, store::WithDenied(outgoing, std::move(received), denied), denied);
+}
+
+// What a message of that id was answered when it came first.
+Result<Delivery> AnswerAgain(const store::SentMessage& first, const Message& message) {
+  if (!domain::SaysTheSame(first.message, message)) {
+    return Error(Errc::kConflict,
+                 "Another message of this project has this id; repeat the first one unchanged, or "
+                 "choose a new id.")
+        .WithSlug("message_id_conflict");
+  }
+  return Delivery{.message_id = first.message.id,
+                  .cursor = first.message.cursor,
+                  .received = first.received.All(),
+                  .denied = first.denied.All()};
+}
+
+Result<Delivery> WriteMessage(db::Transaction& tx, const Sending& sending) {
+  const Message& message = sending.outgoing.message;
+  if (sending.id_chosen) {
+    IL_TRY(const auto first, store::FindSentMessage(tx.connection(), message.project, message.id));
+    if (first) return AnswerAgain(*first, message);
+  }
+  IL_TRY(const auto facts,
+         store::FindRecipientFacts(tx.connection(), message.project, message.sender,
+                                   message.thread_id, sending.everybody));
+  return KeepForTheWilling(tx, sending.outgoing, facts);
+}
+
+Result<Delivery> WriteBroadcast(db::Transaction& tx, Message message) {
+  IL_TRY(const auto facts,
+         store::FindAudienceFacts(tx.connection(), message.project, message.sender));
+  if (facts.empty()) return Delivery{};
+  message.addresses.to.reserve(facts.size());
+  for (const RecipientFacts& agent : facts) message.addresses.to.push_back(agent.agent);
+  return KeepForTheWilling(tx, store::MakeOutgoing(std::move(message)), facts);
+}
+
+}  // namespace
+
+Mail::Mail(Storage& storage, Clock& clock, UuidMaker& ids, Options options)
+    : storage_(storage),
+      clock_(clock),
+      ids_(ids),
+      options_(options),
+      broadcasts_(clock, {.hits_max = options.broadcasts_max, .window = options.broadcast_window}) {
+}
+
+boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
+  IL_CO_TRY_VOID(Check(draft, options_));
+  auto sending = std::make_shared<Sending>();
+  sending->id_chosen = !draft.id.empty();
+  if (draft.id.empty()) draft.id = ids_.Next().Text();
+  sending->outgoing = store::MakeOutgoing({
+      .id = std::move(draft.id),
+      .project = std::move(draft.project),
+      .sender = std::move(draft.from),
+      .thread_id = std::move(draft.thread_id),
+      .topic = domain::TopicName(draft.topic),
+      .subject = std::move(draft.subject),
+      .body = std::move(draft.body),
+      .importance = std::move(draft.importance),
+      .ack_required = draft.ack_required,
+      .addresses = domain::OnceEach(std::move(draft.addresses)),
+      .created_at = clock_.Now(),
+  });
+  sending->everybody = sending->outgoing.message.addresses.All();
+  auto write = [this, sending = std::move(sending)](Storage::DoneWith<Delivery> done) {
+    return storage_.Write<Delivery>(
+        [sending](db::Transaction& tx) { return WriteMessage(tx, *sending); }, std::move(done));
+  };
+  co_return co_await Await<Delivery>(std::move(write));
+}
+
+boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement announcement) {
+  IL_CO_TRY_VOID(RefuseBlank("from", announcement.from));
+  IL_CO_TRY_VOID(RefuseBlank("topic", announcement.topic));
+  IL_CO_TRY_VOID(RefuseBlank("body", announcement.body));
+  IL_CO_TRY_VOID(CountBroadcast(announcement));
+  const auto message = std::make_shared<const Message>(Message{
+      .id = ids_.Next().Text(),
+      .project = std::move(announcement.project),
+      .sender = std::move(announcement.from),
+      .topic = domain::TopicName(announcement.topic),
+      .subject = std::move(announcement.subject),
+      .body = std::move(announcement.body),
+      .created_at = clock_.Now(),
+  });
+  auto write = [this, message](Storage::DoneWith<Delivery> done) {
+    return storage_.Write<Delivery>(
+        [message](db::Transaction& tx) { return WriteBroadcast(tx, *message); }, std::move(done));
+  };
+  co_return co_await Await<Delivery>(std::move(write));
+}
+
+Result<void> Mail::CountBroadcast(const Announcement& announcement) {
+  const std::string& project = announcement.project;
+  const auto wait =
+      broadcasts_.Hit(fmt::format("{}:{}{}", project.size(), project, announcement.from));
+  if (!wait) return {};
+  return Error(
+             Errc::kRateLimited,
+             fmt::format("An agent may broadcast {} times in {} seconds; try again in {} s, or "
+                         "write to the agents concerned.",
+                         options_.broadcasts_max, options_.broadcast_window.count(), wait->count()))
+      .WithDetail("retry_after", std::int64_t{wait->count()});
+}
+
+}  // namespace interlock::service

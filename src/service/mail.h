@@ -1,0 +1,92 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "auth/rate_limit.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/result.h"
+#include "domain/event.h"
+#include "domain/message.h"
+
+namespace interlock::service {
+
+class Storage;
+
+// Sending mail: to named agents, or to everybody in a project.
+//
+// Thread-safe. The coroutines run on the caller's strand; what they are given they own. A message
+// is kept, delivered to every inbox, counted in its thread and logged in one transaction, or not at
+// all.
+class Mail {
+ public:
+  struct Options {
+    std::size_t addresses_max = 1000;  // of one message, to, cc and bcc together, as sent
+    std::int64_t broadcasts_max = 10;  // of one agent in one project, within the window
+    std::chrono::seconds broadcast_window{60};
+  };
+
+  // All must outlive it.
+  Mail(Storage& storage, Clock& clock, UuidMaker& ids) : Mail(storage, clock, ids, Options{}) {}
+  Mail(Storage& storage, Clock& clock, UuidMaker& ids, Options options);
+
+  // What a sender writes. Only `from` and `addresses.to` are required.
+  struct Draft {
+    std::string project = {};
+    std::string from = {};
+    std::string id = {};  // chosen by the sender, to repeat a request safely; empty = we make one
+    std::string thread_id = {};
+    std::string topic = {};  // in any case
+    std::string subject = {};
+    std::string body = {};
+    std::string importance = {};
+    bool ack_required = false;
+    domain::Addresses addresses = {};  // an address that stands twice counts once, the first time
+  };
+
+  struct Announcement {
+    std::string project = {};
+    std::string from = {};
+    std::string topic = {};
+    std::string subject = {};
+    std::string body = {};
+  };
+
+  // What became of a message. Agents stand in the order to, cc, bcc.
+  struct Delivery {
+    std::string message_id = {};  // empty: nothing was kept, since nobody would have received it
+    domain::Cursor cursor = 0;
+    std::vector<std::string> received = {};
+    std::vector<std::string> denied = {};  // by their contact policies
+
+    // There were recipients, and none of them wants it.
+    bool refused() const { return received.empty() && !denied.empty(); }
+    bool operator==(const Delivery&) const = default;
+  };
+
+  // kInvalidArgument names the field that is wrong.
+  //
+  // Repeating a request with its id changes nothing and gives the first answer again, whatever
+  // policies say by now. The same id with anything else in it is kConflict (message_id_conflict).
+  boost::asio::awaitable<Result<Delivery>> Send(Draft draft);
+
+  // One message to every living agent of the project but the sender. kRateLimited beyond the
+  // allowed number; broadcasts that reach nobody count too.
+  boost::asio::awaitable<Result<Delivery>> Broadcast(Announcement announcement);
+
+ private:
+  Result<void> CountBroadcast(const Announcement& announcement);
+
+  Storage& storage_;
+  Clock& clock_;
+  UuidMaker& ids_;
+  const Options options_;
+  auth::RateLimit broadcasts_;
+};
+
+}  // namespace interlock::service

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/id.h"
+#include "base/result.h"
+#include "db/database.h"
+#include "db/sqlite/database.h"
+#include "domain/contact_policy.h"
+#include "domain/message.h"
+#include "service/mail.h"
+#include "service/storage.h"
+#include "testing/fake_clock.h"
+#include "testing/seeded_random.h"
+#include "testing/temp_db.h"
+
+namespace interlock::service {
+
+// Passes everything on to another database; a test may bend what becomes of a write.
+class BentDatabase final : public db::Database {
+ public:
+  enum class Bend : std::uint8_t {
+    kNone,
+    kBusyAfterwards,     // what it did is rolled back, as by a busy database, and told as kBusy
+    kUnknownAfterwards,  // it is committed, and told as kOutcomeUnknown
+  };
+  explicit BentDatabase(db::Database& inner) : inner_(inner) {}
+  void BendNextWrite(Bend bend) { bend_ = bend; }
+  std::size_t writes() const { return writes_; }
+
+  Result<Ticket> Read(ReadFn fn, Done done) override;
+  Result<Ticket> Write(WriteFn fn, Done done) override;
+  bool Cancel(Ticket ticket) override { return inner_.Cancel(ticket); }
+  Result<void> Close() override { return inner_.Close(); }
+
+ private:
+  db::Database& inner_;
+  std::atomic<Bend> bend_ = Bend::kNone;
+  std::atomic<std::size_t> writes_ = 0;  // runs of write functions
+};
+
+// Mail on a real database with its threads. Its time is a FakeClock's; storage has the machine's.
+class MailTest : public ::testing::Test {
+ public:
+  ~MailTest() override;
+
+ protected:
+  using Texts = std::vector<std::string>;
+
+  MailTest();
+
+  // These wait for the answer; any thread may call them.
+  Result<Mail::Delivery> Send(Mail::Draft draft);
+  Result<Mail::Delivery> Broadcast(Mail::Announcement announcement);
+
+  // A living agent, or another policy for one that is there.
+  struct NewAgent {
+    std::string id;
+    domain::ContactPolicy policy = domain::ContactPolicy::kOpen;
+    Texts contacts = {};
+    std::string project = "p";
+  };
+  void Register(const NewAgent& agent) { RegisterAll({agent}); }
+  void RegisterAll(const std::vector<NewAgent>& agents);
+  void Deregister(std::string_view id);
+
+  // The first column of each row, a text.
+  Texts Rows(const db::Sql& sql, const std::vector<db::Value>& values = {});
+  // The first column of the only row, a number.
+  std::int64_t Count(const db::Sql& sql);
+
+  testing::TempDb file_;
+  SystemClock system_clock_;
+  testing::FakeClock clock_;
+  testing::SeededRandom random_;
+  UuidMaker ids_{clock_, random_};
+  std::unique_ptr<sqlite::Database> sqlite_;
+  std::unique_ptr<BentDatabase> database_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<Mail> mail_;
+
+ private:
+  void Write(const std::function<Result<void>(db::Transaction&)>& fn);
+};
+
+}  // namespace interlock::service
