@@ -24,6 +24,7 @@
 #include "keys.h"
 #include "service/agents.h"
 #include "service/health.h"
+#include "service/mail.h"
 #include "service/storage.h"
 #include "signals.h"
 #include "store/schema.h"
@@ -47,12 +48,14 @@ class Running {
         health_(&storage_, clock, options.limits.ping_timeout),
         uuids_(clock, random_),
         agents_(storage_, clock, random_, uuids_, options.limits),
+        mail_(storage_, clock, uuids_, MailOptions(options.limits)),
         app_{.version = BuildInfo().version,
              .log = log,
              .keys = keys_,
              .access = options.access,
              .health = health_,
-             .agents = agents_},
+             .agents = agents_,
+             .mail = &mail_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -95,6 +98,12 @@ class Running {
     return options;
   }
 
+  static service::Mail::Options MailOptions(const Limits& limits) {
+    return {.addresses_max = limits.addresses_max,
+            .broadcasts_max = limits.broadcasts_max,
+            .broadcast_window = limits.broadcast_window};
+  }
+
   Logger& log_;
   const DatabaseLock lock_;
   const std::unique_ptr<sqlite::Database> database_;
@@ -104,6 +113,7 @@ class Running {
   Csprng random_;
   UuidMaker uuids_;
   service::Agents agents_;
+  service::Mail mail_;
   http::App app_;
   const http::Router router_;
   http::Server server_;

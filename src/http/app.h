@@ -15,6 +15,7 @@ class KeyringHolder;
 namespace interlock::service {
 class Agents;
 class Health;
+class Mail;
 }  // namespace interlock::service
 
 namespace interlock::http {
@@ -28,6 +29,7 @@ struct App {
   auth::AccessRules access;
   service::Health& health;
   service::Agents& agents;
+  service::Mail* mail = nullptr;
 };
 
 }  // namespace interlock::http

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "http/health.h"
+#include "http/mail.h"
 #include "http/openapi.h"
 
 namespace interlock::http {
@@ -12,6 +13,7 @@ std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
         HealthRoutes(),
+        MailRoutes(),
         OpenApiRoutes(),
     };
     std::vector<Route> routes;

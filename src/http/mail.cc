@@ -1,0 +1,179 @@
+#include "http/mail.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "http/app.h"
+#include "http/body.h"
+#include "json/codec.h"
+#include "json/object_text.h"
+#include "json/schema.h"
+#include "service/mail.h"
+
+namespace interlock::http {
+namespace {
+
+using boost::asio::awaitable;
+using Texts = std::vector<std::string>;
+
+struct SendRequest {
+  std::string from;
+  Texts to;
+  std::optional<Texts> cc;
+  std::optional<Texts> bcc;
+  std::optional<std::string> id;
+  std::optional<std::string> project;
+  std::optional<std::string> thread_id;
+  std::optional<std::string> topic;
+  std::optional<std::string> subject;
+  std::optional<std::string> body;
+  std::optional<std::string> importance;
+  std::optional<bool> ack_required;
+  std::optional<std::string> transport;
+  std::optional<std::string> target_window_uuid;
+};
+IL_JSON_FIELDS(SendRequest, from, to, cc, bcc, id, project, thread_id, topic, subject, body,
+               importance, ack_required, transport, target_window_uuid)
+
+struct SendAnswer {
+  std::string message_id;
+  std::int64_t cursor = 0;
+  std::optional<Texts> denied;  // absent when nobody was
+  json::Value delivery;         // "async", or {agent: "async"} for several
+};
+IL_JSON_FIELDS(SendAnswer, message_id, cursor, denied, delivery)
+
+struct BroadcastRequest {
+  std::string from;
+  std::string topic;
+  std::string body;
+  std::optional<std::string> project;
+  std::optional<std::string> subject;
+};
+IL_JSON_FIELDS(BroadcastRequest, from, topic, body, project, subject)
+
+struct BroadcastAnswer {
+  std::string message_id;
+  std::int64_t cursor = 0;
+  std::int64_t delivered = 0;
+  std::optional<Texts> denied;
+};
+IL_JSON_FIELDS(BroadcastAnswer, message_id, cursor, delivered, denied)
+
+// `live` and `both` also put a message before the recipient at once, where that is possible; where
+// it is not, they are `async`.
+Result<void> CheckTransport(const std::string& transport) {
+  for (const char* known : {"", "async", "live", "both"}) {
+    if (transport == known) return {};
+  }
+  return Error(Errc::kInvalidArgument, "`transport` must be async, live or both.")
+      .WithSlug("invalid transport")
+      .WithDetail("field", "transport");
+}
+
+json::Value DeliveryValue(const Texts& received) {
+  if (received.size() == 1) return "async";
+  json::Object by_agent;
+  by_agent.reserve(received.size());
+  for (const std::string& agent : received) by_agent.emplace(agent, "async");
+  return by_agent;
+}
+
+std::optional<Texts> NothingIfEmpty(Texts texts) {
+  if (texts.empty()) return std::nullopt;
+  return texts;
+}
+
+Response PolicyDenied(const Texts& denied) {
+  json::ObjectText body;
+  body.Add("error", "policy_denied")
+      .Add("message",
+           "The contact policy of every recipient keeps this message away; ask them to add the "
+           "sender to their contacts, or to open their policy.")
+      .Add("denied", denied);
+  return Response::Json(403, body.Text());
+}
+
+awaitable<Result<Response>> PostMessage(App& app, Request request) {
+  IL_CO_TRY(SendRequest body, DecodeBody<SendRequest>(request));
+  IL_CO_TRY_VOID(CheckTransport(body.transport.value_or("")));
+  service::Mail::Draft draft;
+  draft.project = std::move(request.project).value_or("");
+  draft.from = std::move(body.from);
+  draft.id = std::move(body.id).value_or("");
+  draft.thread_id = std::move(body.thread_id).value_or("");
+  draft.topic = std::move(body.topic).value_or("");
+  draft.subject = std::move(body.subject).value_or("");
+  draft.body = std::move(body.body).value_or("");
+  draft.importance = std::move(body.importance).value_or("");
+  draft.ack_required = body.ack_required.value_or(false);
+  draft.addresses = {.to = std::move(body.to),
+                     .cc = std::move(body.cc).value_or(Texts()),
+                     .bcc = std::move(body.bcc).value_or(Texts())};
+  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail->Send(std::move(draft)));
+  if (sent.refused()) co_return PolicyDenied(sent.denied);
+  const SendAnswer answer = {.message_id = std::move(sent.message_id),
+                             .cursor = sent.cursor,
+                             .denied = NothingIfEmpty(std::move(sent.denied)),
+                             .delivery = DeliveryValue(sent.received)};
+  co_return Response::Json(200, json::EncodeText(answer));
+}
+
+awaitable<Result<Response>> PostBroadcast(App& app, Request request) {
+  IL_CO_TRY(BroadcastRequest body, DecodeBody<BroadcastRequest>(request));
+  service::Mail::Announcement announcement;
+  announcement.project = std::move(request.project).value_or("");
+  announcement.from = std::move(body.from);
+  announcement.topic = std::move(body.topic);
+  announcement.subject = std::move(body.subject).value_or("");
+  announcement.body = std::move(body.body);
+  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail->Broadcast(std::move(announcement)));
+  if (sent.refused()) co_return PolicyDenied(sent.denied);
+  const BroadcastAnswer answer = {.message_id = std::move(sent.message_id),
+                                  .cursor = sent.cursor,
+                                  .delivered = static_cast<std::int64_t>(sent.received.size()),
+                                  .denied = NothingIfEmpty(std::move(sent.denied))};
+  co_return Response::Json(200, json::EncodeText(answer));
+}
+
+constexpr std::array kSendFailures = {
+    Failure{403, "`policy_denied`: the contact policy of every recipient keeps it away"},
+    Failure{409, "`message_id_conflict`: another message of the project has this id"},
+};
+constexpr std::array kBroadcastFailures = {
+    Failure{403, "`policy_denied`: the contact policy of every agent keeps it away"},
+    Failure{429, "more than 10 broadcasts of this agent within a minute"},
+};
+
+constexpr std::array kRoutes = {
+    Route{.method = Method::kPost,
+          .path = "/api/messages",
+          .handler = PostMessage,
+          .summary = "Send a message to agents. With an id it can be repeated safely.",
+          .project = ProjectFrom::kBody,
+          .actor = ActorFrom::kBodyFrom,
+          .body = BodyKind::kJson,
+          .body_schema = json::SchemaOf<SendRequest>,
+          .answer_schema = json::SchemaOf<SendAnswer>,
+          .failures = kSendFailures},
+    Route{.method = Method::kPost,
+          .path = "/api/broadcast",
+          .handler = PostBroadcast,
+          .summary = "Send a message to every agent of a project.",
+          .project = ProjectFrom::kBody,
+          .actor = ActorFrom::kBodyFrom,
+          .body = BodyKind::kJson,
+          .body_schema = json::SchemaOf<BroadcastRequest>,
+          .answer_schema = json::SchemaOf<BroadcastAnswer>,
+          .failures = kBroadcastFailures},
+};
+
+}  // namespace
+
+std::span<const Route> MailRoutes() { return kRoutes; }
+
+}  // namespace interlock::http

@@ -1,0 +1,159 @@
+// Sending mail over the wire: shapes of answers, and what is refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "e2e_test.h"
+#include "json/parse.h"
+#include "json/value.h"
+
+namespace interlock::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class MailTest : public E2eTest {
+ public:
+  ~MailTest() override { EXPECT_EQ(server_->Stop(), 0) << server_->process().Stderr(); }
+
+ protected:
+  MailTest() : server_(Start()), client_(server_->Connect()) {}
+
+  HttpAnswer Post(const std::string& target, const std::string& body) {
+    if (!client_.Request("POST", target, body)) return {};
+    return client_.Read().value_or(HttpAnswer{});
+  }
+  HttpAnswer Send(const std::string& body) { return Post("/api/messages", body); }
+  HttpAnswer Broadcast(const std::string& body) { return Post("/api/broadcast", body); }
+
+  const std::unique_ptr<ServerProcess> server_;
+  HttpClient client_;
+};
+
+TEST_F(MailTest, AnAnswerHasTheShapeThatClientsKnow) {
+  const auto one = Send(R"({"from":"a","to":["b"],"body":"hi"})");
+  EXPECT_EQ(one.status, 200) << one.body;
+  EXPECT_EQ(one.Header("Content-Type"), "application/json");
+  EXPECT_THAT(one.body, MatchesRegex("\\{\"message_id\":\"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}\","
+                                     "\"cursor\":1,\"delivery\":\"async\"\\}\n"));
+  EXPECT_EQ(Send(R"({"from":"a","to":["b","c"],"cc":["c","d"],"id":"i","project":" p "})").body,
+            "{\"message_id\":\"i\",\"cursor\":2,"
+            "\"delivery\":{\"b\":\"async\",\"c\":\"async\",\"d\":\"async\"}}\n");
+  // As the Go client sends it: fields that are ours to decide, and empty ones.
+  EXPECT_EQ(Send(R"({"id":"j","thread_id":"t","project":"p","from":"a","to":["b"],"cc":null,)"
+                 R"("subject":"","body":"x","importance":"","ack_required":false,)"
+                 R"("created_at":"0001-01-01T00:00:00Z","cursor":99,"more":{"x":[]}} trailing)")
+                .body,
+            "{\"message_id\":\"j\",\"cursor\":3,\"delivery\":\"async\"}\n");
+  EXPECT_EQ(Send(R"({"FROM":"a","To":["b"],"Id":"k"})").body,
+            "{\"message_id\":\"k\",\"cursor\":4,\"delivery\":\"async\"}\n");
+}
+
+TEST_F(MailTest, TheSameIdGivesTheSameAnswerOrAConflict) {
+  const std::string body = R"({"id":"i","project":"p","from":"a","to":["b","c"],"body":"x")";
+  const auto first = Send(body + "}");
+  ASSERT_EQ(first.status, 200);
+  // What does not belong to the content may differ.
+  for (const char* more :
+       {"}", R"(,"created_at":"2026-01-01T00:00:00Z","cursor":5})", R"(,"transport":"both"})",
+        R"(,"transport":"live","target_window_uuid":"w"})", R"(,"to":["c","b","c"]})",
+        R"(,"subject":null,"topic":""})"}) {
+    const auto again = Send(body + more);
+    EXPECT_EQ(again.status, 200) << more;
+    EXPECT_EQ(again.body, first.body) << more;
+  }
+  for (const char* more : {R"(,"subject":"s"})", R"(,"to":["b"]})", R"(,"from":"z"})",
+                           R"(,"body":"y"})", R"(,"ack_required":true})"}) {
+    const auto other = Send(body + more);
+    EXPECT_EQ(other.status, 409) << more;
+    EXPECT_THAT(other.body, StartsWith(R"({"error":"message_id_conflict","message":")")) << more;
+  }
+  EXPECT_EQ(Send(R"({"id":"i","project":"q","from":"z","to":["b"]})").status, 200);
+}
+
+TEST_F(MailTest, WhatIsWrongIsNamed) {
+  std::string crowd = R"({"from":"a","to":["b")";
+  for (int i = 0; i < 10'000; ++i) crowd += ",\"agent-" + std::to_string(i) + "\"";
+  crowd += "]}";
+  const struct {
+    std::string path;
+    std::string body;
+    int status;
+    std::string part;  // of the answer
+  } kCases[] = {
+      {"/api/messages", "", 400, "bad_json"},
+      {"/api/messages", "{", 400, "line 1, column 2"},
+      {"/api/messages", "[]", 400, ""},
+      {"/api/messages", R"({"to":["b"]})", 400, "from"},
+      {"/api/messages", R"({"from":null,"to":["b"]})", 400, "from"},
+      {"/api/messages", R"({"from":" ","to":["b"]})", 400, R"("field":"from")"},
+      {"/api/messages", R"({"from":7,"to":["b"]})", 400, R"("field":"from")"},
+      {"/api/messages", R"({"from":"a"})", 400, "to"},
+      {"/api/messages", R"({"from":"a","to":[]})", 400, R"("field":"to")"},
+      {"/api/messages", R"({"from":"a","to":"b"})", 400, R"("field":"to")"},
+      {"/api/messages", R"({"from":"a","to":["b",7]})", 400, R"("field":"to[1]")"},
+      {"/api/messages", R"({"from":"a","to":[""]})", 400, R"("field":"to")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"cc":["\t"]})", 400, R"("field":"cc")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"bcc":{}})", 400, R"("field":"bcc")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"ack_required":"yes"})", 400, "ack_required"},
+      {"/api/messages", R"({"from":"a","to":["b"],"transport":"pigeon"})", 400,
+       R"({"error":"invalid transport","message":")"},
+      {"/api/messages", "{\"from\":\"a\",\"to\":[\"\xff\"]}", 400, "bad_json"},
+      {"/api/messages", std::string("{\"from\":\"a\0\",\"to\":[\"b\"]}", 24), 400, "bad_json"},
+      {"/api/messages", crowd, 400, R"("error":"too_many_recipients")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"body":")" + std::string(1 << 20, 'x') + "\"}",
+       413, "payload_too_large"},
+      {"/api/broadcast", "", 400, "bad_json"},
+      {"/api/broadcast", R"({"topic":"t","body":"b"})", 400, "from"},
+      {"/api/broadcast", R"({"from":"a","body":"b"})", 400, "topic"},
+      {"/api/broadcast", R"({"from":"a","topic":"t"})", 400, "body"},
+      {"/api/broadcast", R"({"from":"a","topic":" ","body":"b"})", 400, R"("field":"topic")"},
+      {"/api/broadcast", R"({"from":"a","topic":"t","body":"\n"})", 400, R"("field":"body")"},
+      {"/api/broadcast", R"({"from":"","topic":"t","body":"b"})", 400, R"("field":"from")"},
+      {"/api/broadcast", R"({"from":"a","topic":["t"],"body":"b"})", 400, R"("field":"topic")"},
+  };
+  for (const auto& c : kCases) {
+    HttpClient client = server_->Connect();
+    ASSERT_TRUE(client.Request("POST", c.path, c.body));
+    const auto answer = client.Read();
+    ASSERT_TRUE(answer) << c.body.substr(0, 80);
+    EXPECT_EQ(answer->status, c.status) << c.body.substr(0, 80);
+    EXPECT_THAT(answer->body, HasSubstr(c.part)) << c.body.substr(0, 80);
+    EXPECT_THAT(answer->body, HasSubstr(R"("message":")"));
+  }
+  // Nothing of all this was kept.
+  EXPECT_THAT(Send(R"({"from":"a","to":["b"]})").body, HasSubstr("\"cursor\":1,"));
+  for (const char* path : {"/api/messages", "/api/broadcast"}) {
+    ASSERT_TRUE(client_.Request("GET", path));
+    const auto answer = client_.Read();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 405);
+    EXPECT_EQ(answer->Header("Allow"), "POST");
+  }
+}
+
+TEST_F(MailTest, BroadcastsToNobodyAreFineAndTheEleventhIsTooMany) {
+  const std::string body = R"({"from":"a","topic":"t","body":"b","project":"p"})";
+  for (int i = 0; i < 10; ++i) {
+    const auto answer = Broadcast(body);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.body, "{\"message_id\":\"\",\"cursor\":0,\"delivered\":0}\n");
+  }
+  const auto refused = Broadcast(body);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.Header("Retry-After"), MatchesRegex("60|[1-5]?[0-9]"));
+  const auto parsed = json::Parse(refused.body);
+  ASSERT_TRUE(parsed.ok()) << refused.body;
+  EXPECT_TRUE(parsed->get_object().contains("error"));
+  EXPECT_TRUE(parsed->get_object().contains("message"));
+  EXPECT_EQ(Broadcast(R"({"from":"b","topic":"t","body":"b","project":"p"})").status, 200);
+}
+
+}  // namespace
+}  // namespace interlock::e2e
