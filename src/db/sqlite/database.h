@@ -26,6 +26,7 @@ struct DatabaseOptions {
   std::size_t readers = 4;  // threads and connections
   Drive drive = Drive::kThreads;
   GroupWriter::OnReopened on_reopened = {};
+  GroupWriter::OnCommitted on_committed = {};
   std::string vfs = {};  // empty = SQLite's own
 };
 

@@ -98,6 +98,12 @@ void GroupWriter::RunBatch(std::vector<Queue::Request> requests) {
 }
 
 GroupWriter::Verdict GroupWriter::AttemptContained(std::span<Pending> batch) {
+  const Verdict verdict = AttemptCaught(batch);
+  if (committing_) NotifyCommitted();
+  return verdict;
+}
+
+GroupWriter::Verdict GroupWriter::AttemptCaught(std::span<Pending> batch) {
   committing_ = false;
   try {
     return Attempt(batch);
@@ -211,7 +217,12 @@ Result<void> GroupWriter::EnsureConnection() {
     ++stats_.reopened;
   }
   if (options_.on_reopened) options_.on_reopened(*connection_);
+  NotifyCommitted();
   return {};
+}
+
+void GroupWriter::NotifyCommitted() {
+  if (options_.on_committed) options_.on_committed();
 }
 
 void GroupWriter::Answer(Pending& pending) {

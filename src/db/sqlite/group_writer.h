@@ -50,6 +50,7 @@ class GroupWriter {
   using Ticket = db::Database::Ticket;
   using Reopen = std::function<Result<std::unique_ptr<Connection>>()>;
   using OnReopened = std::function<void(Connection&)>;
+  using OnCommitted = std::function<void()>;
 
   struct Options {
     std::size_t queue_max = 4096;  // Submit() refuses beyond this, so memory stays bounded
@@ -59,6 +60,11 @@ class GroupWriter {
     // Hears of each new connection before the next batch uses it, on the writer thread. What a
     // batch of unknown outcome left behind can be read here. Must not throw.
     OnReopened on_reopened = {};
+    // Told that readers may now see more than before: after each COMMIT that did not surely fail,
+    // and after each reopening, which may bring to light what a failed one had kept; before the
+    // answers of that batch, on the writer thread. It says when to look, not what there is. Must be
+    // quick and must not throw.
+    OnCommitted on_committed = {};
   };
 
   // For metrics; counts since the start. Committed, failed and unknown add up to all that ran.
@@ -121,12 +127,14 @@ class GroupWriter {
   void Run();
   void RunBatch(std::vector<Queue::Request> requests);
   Verdict AttemptContained(std::span<Pending> batch);
+  Verdict AttemptCaught(std::span<Pending> batch);
   Verdict Attempt(std::span<Pending> batch);
   Verdict RunAll(std::span<Pending> batch);
   Verdict Commit(std::span<Pending> batch);
   Result<void> RunOne(const Write& write);
   Result<void> Begin();
   Result<void> EnsureConnection();
+  void NotifyCommitted();
   void Answer(Pending& pending);
   void CountCommit(std::size_t writes, Duration took) IL_EXCLUDES(mutex_);
   Result<void> CloseConnection();

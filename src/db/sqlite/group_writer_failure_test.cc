@@ -118,16 +118,20 @@ TEST_F(GroupWriterFailureTest, ABusyFileFailsTheWholeBatchUnrunAndTheNextOneSucc
 TEST_F(GroupWriterFailureTest,
        AnIoErrorFromCommitLeavesTheOutcomeOpenAndReopensBeforeTheNextBatch) {
   int reopened = 0;
+  int told_to_look = 0;
   std::string seen;
-  MakeWriter({.on_reopened = [&](Connection& connection) {
-    ++reopened;
-    EXPECT_TRUE(answers_.empty()) << "the hook comes before the next batch";
-    EXPECT_EQ(connection.SchemaVersion().value(), 0);
-    seen = Rows();
-  }});
+  MakeWriter({.on_reopened =
+                  [&](Connection& connection) {
+                    ++reopened;
+                    EXPECT_TRUE(answers_.empty()) << "the hook comes before the next batch";
+                    EXPECT_EQ(connection.SchemaVersion().value(), 0);
+                    seen = Rows();
+                  },
+              .on_committed = [&] { ++told_to_look; }});
   Submit("a", Insert(1));
   writer_->StepOnce();
   EXPECT_EQ(Answers(), "a:ok");
+  EXPECT_EQ(told_to_look, 1);
   const auto log_size = fs::file_size(temp_.path().string() + "-wal");
   {
     const FileSizeLimit limit(log_size + 100);  // the next frame does not fit
@@ -138,10 +142,12 @@ TEST_F(GroupWriterFailureTest,
   }
   EXPECT_EQ(Answers(), "b:gone c:outcome_unknown d:outcome_unknown");
   EXPECT_EQ(reopened, 0);
+  EXPECT_EQ(told_to_look, 2);  // something may be there
   Submit("e", Insert(4));
   writer_->StepOnce();
   EXPECT_EQ(Answers(), "e:ok");
   EXPECT_EQ(reopened, 1);
+  EXPECT_EQ(told_to_look, 4);  // after the reopening, and after the commit
   EXPECT_EQ(seen, "1");
   EXPECT_EQ(Rows(), "1 4");
   const GroupWriter::Stats stats = writer_->stats();

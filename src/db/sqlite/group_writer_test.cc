@@ -94,6 +94,22 @@ TEST_F(GroupWriterTest, NothingIsToldBeforeItIsCommitted) {
   EXPECT_EQ(Answers(), "a:ok b:ok");
 }
 
+TEST_F(GroupWriterTest, ACommitIsToldOnceItCanBeReadAndBeforeItsAnswers) {
+  std::string seen;
+  MakeWriter({.on_committed = [&] {
+    EXPECT_TRUE(answers_.empty());
+    seen += "[" + Rows() + "]";
+  }});
+  Submit("a", Insert(1));
+  Submit("b", Insert(2));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok b:ok");
+  EXPECT_EQ(seen, "[1 2]");
+  Submit("c", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "x"); });
+  writer_->StepOnce();
+  EXPECT_EQ(seen, "[1 2]");  // nothing was committed
+}
+
 TEST_F(GroupWriterTest, ABatchInWhichAllFailCommitsNothing) {
   MakeWriter();
   const auto refuse = [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "x"); };
