@@ -1,24 +1,84 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "db/connection.h"
 #include "db/sql.h"
 #include "domain/event.h"
 
 // The log of everything that happened (table `events`). Cursors rise in the order of commit, since
-// there is one writer; whoever reads in the order of cursors misses nothing.
+// there is one writer; whoever reads in the order of cursors misses nothing. Only a prefix is ever
+// removed, and how far it reached is kept beside it, so that a reader whose place was removed is
+// told so instead of missing something.
 namespace interlock::store {
 
 // Adds one event in the transaction of the change it tells of, and returns its cursor, which rises
 // from call to call. `event.cursor` is not looked at.
 Result<domain::Cursor> AppendEvent(db::Transaction& tx, const domain::Event& event);
+
+// The last cursor that was given, whether its event is still kept or not; 0 = none yet.
+Result<domain::Cursor> NewestCursor(db::Connection& connection);
+
+// kGone, slug cursor_expired, with the detail oldest_cursor, when events after `cursor` have been
+// removed. Never for 0, which means from the oldest one kept.
+Result<void> RefuseExpired(db::Connection& connection, domain::Cursor cursor);
+
+// Which events, and how much work to do for them.
+struct EventQuery {
+  std::optional<std::string> project = {};  // nothing = of every project
+  domain::Cursor after = 0;
+  domain::Cursor through = std::numeric_limits<domain::Cursor>::max();
+  // Given: of message.created only those that this agent received. REQUIRES: a project.
+  std::optional<std::string> recipient = {};
+  std::function<bool(std::string_view type)> wants = nullptr;  // null = every type
+  std::size_t events_max = 100;
+  std::size_t rows_max = 10'000;  // looked at, wanted or not
+  // Of the events' texts; the one that reaches it is the last.
+  std::size_t bytes_max = std::size_t{1024} * 1024;
+};
+
+struct EventChunk {
+  std::vector<domain::Event> events = {};
+  // All up to here has been looked at. When nothing is left: the end of the range, or of the log.
+  domain::Cursor reached = 0;
+  bool ended = false;  // nothing is left of the range
+};
+
+// The events after `after`, in the order of cursors. kGone as RefuseExpired() says.
+Result<EventChunk> ReadEvents(db::Connection& connection, const EventQuery& query);
+
+// An event with the agents who received the message that it tells of, if it is message.created.
+struct DeliveredEvent {
+  domain::Event event;
+  std::vector<std::string> recipients = {};
+};
+
+// The next events of every project, at most `rows_max`. A message whose recipients cannot be read
+// has none: one bad row must not stop the log.
+Result<std::vector<DeliveredEvent>> ReadDelivered(db::Connection& connection, domain::Cursor after,
+                                                  std::size_t rows_max);
+
+struct PruneEventsOptions {
+  Timestamp now = {};
+  Timestamp older_than = {};   // those made before it go
+  domain::Cursor through = 0;  // but none after this one
+  std::size_t rows_max = 500;  // looked at, and removed, at most
+};
+
+// Removes the oldest events, in the order of cursors and up to the first that is young enough, and
+// returns how many. An event dated after `now` (the clock was wrong, then) is as old as the next
+// one that is not.
+Result<std::int64_t> PruneEvents(db::Transaction& tx, const PruneEventsOptions& options);
 
 std::span<const db::NamedSql> EventStatements();
 

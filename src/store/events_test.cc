@@ -1,29 +1,246 @@
 #include "store/events.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "store/message_row.h"
 #include "store/store_fixture.h"
 
 namespace interlock::store {
 namespace {
 
-using EventsTest = StoreTest;
+using domain::Cursor;
+using domain::Event;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr db::Sql kAddMessage =
+    "INSERT INTO messages (cursor, project, id, sender, subject, body, importance, ack_required, "
+    "recipients, created_at) VALUES (?1, ?2, CAST(?1 AS TEXT), 's', '', '', '', 0, ?3, 0)";
+constexpr db::Sql kAddInbox =
+    "INSERT INTO inbox (project, agent, cursor, kind, ack_required) VALUES (?1, ?2, ?3, 'to', 0)";
+constexpr db::Sql kSpoilPruned = "UPDATE meta SET value = 'x' WHERE key = 'events_pruned_through'";
+
+constexpr std::int64_t kDay = 86'400'000'000;
+
+class EventsTest : public StoreTest {
+ protected:
+  Cursor Append(const std::string& project, const std::string& type = "t",
+                Timestamp created_at = {1}, const std::string& data = "") {
+    return Write<Cursor>([&](db::Transaction& tx) {
+             return AppendEvent(tx, {.type = type,
+                                     .project = project,
+                                     .entity_id = "e",
+                                     .created_at = created_at,
+                                     .data = data});
+           })
+        .value();
+  }
+  // A message.created in p, with its row and those of its recipients.
+  Cursor AppendMessage(const domain::Addresses& addresses) {
+    const Cursor cursor = Append("p", domain::event_type::kMessageCreated);
+    const std::string recipients = RecipientsText({.received = addresses});
+    EXPECT_TRUE(connection().Run(kAddMessage, cursor, "p", recipients).ok());
+    for (const auto* list : {&addresses.to, &addresses.cc, &addresses.bcc}) {
+      for (const std::string& agent : *list) {
+        EXPECT_TRUE(connection().Run(kAddInbox, "p", agent, cursor).ok());
+      }
+    }
+    return cursor;
+  }
+  EventChunk Read(const EventQuery& query) { return ReadEvents(connection(), query).value(); }
+  std::vector<Cursor> Cursors(const EventQuery& query) {
+    std::vector<Cursor> cursors;
+    for (const Event& event : Read(query).events) cursors.push_back(event.cursor);
+    return cursors;
+  }
+  std::int64_t Prune(const PruneEventsOptions& options) {
+    return Write<std::int64_t>([&](db::Transaction& tx) { return PruneEvents(tx, options); })
+        .value();
+  }
+  void AppendAndPrune(int appended, Cursor through) {
+    for (int i = 0; i < appended; ++i) Append("p");
+    EXPECT_EQ(Prune({.now = {kDay}, .older_than = {kDay}, .through = through}), through);
+  }
+};
 
 TEST_F(EventsTest, CursorsRiseFromEventToEventAcrossProjects) {
-  domain::Cursor last = 0;
+  Cursor last = 0;
   for (const char* project : {"p", "q", "", "p"}) {
-    const auto cursor = Write<domain::Cursor>([&](db::Transaction& tx) {
-      return AppendEvent(tx, {.type = domain::event_type::kAgentUpdated,
-                              .project = project,
-                              .entity_id = "a",
-                              .created_at = {1}});
-    });
-    ASSERT_TRUE(cursor.ok()) << cursor.error();
-    EXPECT_GT(*cursor, last);
-    last = *cursor;
+    const Cursor cursor = Append(project);
+    EXPECT_GT(cursor, last);
+    last = cursor;
   }
+}
+
+TEST_F(EventsTest, AnEventIsReadAsItWasAppended) {
+  const Event event{.cursor = 1,
+                    .type = "t",
+                    .project = "p",
+                    .entity_id = "e",
+                    .agent = "a",
+                    .created_at = {1'767'323'045'000'006},
+                    .data = R"({"k":1})"};
+  ASSERT_TRUE(Write<Cursor>([&](db::Transaction& tx) { return AppendEvent(tx, event); }).ok());
+  EXPECT_THAT(Read({}).events, ElementsAre(event));
+  EXPECT_EQ(ReadDelivered(connection(), 0, 10).value().at(0).event, event);
+}
+
+TEST_F(EventsTest, AProjectsEventsAreItsOwnAndTheEmptyOneIsAProjectToo) {
+  for (const char* project : {"p", "", "q", "p"}) Append(project);
+  EXPECT_THAT(Cursors({.project = "p"}), ElementsAre(1, 4));
+  EXPECT_THAT(Cursors({.project = ""}), ElementsAre(2));
+  EXPECT_THAT(Cursors({}), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Cursors({.project = "p", .after = 1}), ElementsAre(4));
+  EXPECT_THAT(Cursors({.after = 1, .through = 3}), ElementsAre(2, 3));
+}
+
+TEST_F(EventsTest, AReaderThatFindsNothingMoreStandsAtTheEndOfTheLog) {
+  Append("p");
+  Append("q");
+  Append("q");
+  const EventChunk chunk = Read({.project = "p"});
+  EXPECT_TRUE(chunk.ended);
+  EXPECT_EQ(chunk.reached, 3);  // else a quiet project's readers would expire with the others' rows
+  EXPECT_EQ(Read({.project = "p", .through = 2}).reached, 2);
+  EXPECT_EQ(Read({.after = 77}).reached, 77);
+}
+
+TEST_F(EventsTest, PagesOfAnySizeAddUpToTheLog) {
+  for (int i = 0; i < 20; ++i) Append(i % 3 == 0 ? "q" : "p", i % 2 == 0 ? "even" : "odd");
+  const std::vector<Cursor> all =
+      Cursors({.project = "p", .wants = [](std::string_view type) { return type == "odd"; }});
+  ASSERT_EQ(all.size(), 7U);
+  for (std::size_t rows = 1; rows <= 15; ++rows) {
+    for (std::size_t events = 1; events <= 8; ++events) {
+      EventQuery query{.project = "p",
+                       .wants = [](std::string_view type) { return type == "odd"; },
+                       .events_max = events,
+                       .rows_max = rows};
+      std::vector<Cursor> seen;
+      for (int pages = 0; pages < 50; ++pages) {
+        const EventChunk chunk = Read(query);
+        EXPECT_LE(chunk.events.size(), events);
+        for (const Event& event : chunk.events) seen.push_back(event.cursor);
+        if (chunk.ended) break;
+        ASSERT_GT(chunk.reached, query.after) << "a page that does not move never ends";
+        query.after = chunk.reached;
+      }
+      EXPECT_EQ(seen, all) << rows << " rows, " << events << " events";
+    }
+  }
+}
+
+TEST_F(EventsTest, APageEndsWhenItsBytesAreReachedAndHoldsAtLeastOne) {
+  for (int i = 0; i < 3; ++i) Append("p", "t", {1}, '"' + std::string(100, 'x') + '"');
+  EXPECT_THAT(Cursors({.bytes_max = 1}), ElementsAre(1));
+  EXPECT_THAT(Cursors({.bytes_max = 150}), ElementsAre(1, 2));
+  EXPECT_FALSE(Read({.bytes_max = 150}).ended);
+}
+
+TEST_F(EventsTest, AnAgentHearsOfItsOwnMessagesOnlyAndOfAllElse) {
+  Append("p", domain::event_type::kAgentUpdated);
+  AppendMessage({.to = {"a", "b"}});
+  AppendMessage({.to = {"b"}, .bcc = {"a"}});
+  AppendMessage({.to = {"b"}, .cc = {"c"}});
+  Append("p", domain::event_type::kMessageRead);
+  EXPECT_THAT(Cursors({.project = "p", .recipient = "a"}), ElementsAre(1, 2, 3, 5));
+  EXPECT_THAT(Cursors({.project = "p", .recipient = "b"}), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(Cursors({.project = "p", .recipient = "c"}), ElementsAre(1, 4, 5));
+  EXPECT_THAT(Cursors({.project = "p"}), ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST_F(EventsTest, DeliveredEventsCarryEveryRecipientHoweverAddressed) {
+  AppendMessage({.to = {"a"}, .cc = {"b"}, .bcc = {"c"}});
+  Append("q");
+  const auto read = ReadDelivered(connection(), 0, 10).value();
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_THAT(read[0].recipients, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(read[1].recipients, IsEmpty());
+  EXPECT_EQ(ReadDelivered(connection(), 0, 1).value().size(), 1U);
+  EXPECT_EQ(ReadDelivered(connection(), 1, 10).value().at(0).event.cursor, 2);
+}
+
+TEST_F(EventsTest, ABadListOfRecipientsDoesNotStopTheLog) {
+  const Cursor cursor = Append("p", domain::event_type::kMessageCreated);
+  ASSERT_TRUE(connection().Run(kAddMessage, cursor, "p", "{").ok());
+  Append("p");
+  EXPECT_EQ(ReadDelivered(connection(), 0, 10).value().size(), 2U);
+}
+
+TEST_F(EventsTest, OnlyThePrefixOfOldEventsIsRemoved) {
+  Append("p", "t", {1 * kDay});
+  Append("p", "t", {2 * kDay});
+  Append("p", "t", {9 * kDay});
+  Append("p", "t", {3 * kDay});  // the clock was set back; what comes before is still young
+  EXPECT_EQ(Prune({.now = {10 * kDay}, .older_than = {5 * kDay}, .through = 4}), 2);
+  EXPECT_THAT(Cursors({}), ElementsAre(3, 4));
+  EXPECT_EQ(Prune({.now = {10 * kDay}, .older_than = {5 * kDay}, .through = 4}), 0);
+  EXPECT_EQ(Prune({.now = {20 * kDay}, .older_than = {15 * kDay}, .through = 4}), 2);
+}
+
+TEST_F(EventsTest, AnEventFromTheFutureIsAsOldAsItsNeighbour) {
+  Append("p", "t", {1 * kDay});
+  Append("p", "t", {99 * kDay});
+  EXPECT_EQ(Prune({.now = {10 * kDay}, .older_than = {5 * kDay}, .through = 9}), 1);
+  Append("p", "t", {2 * kDay});
+  Append("p", "t", {99 * kDay});
+  Append("p", "t", {8 * kDay});
+  EXPECT_EQ(Prune({.now = {10 * kDay}, .older_than = {5 * kDay}, .through = 9}), 2);
+  EXPECT_THAT(Cursors({}), ElementsAre(4, 5));
+}
+
+TEST_F(EventsTest, PruningGoesInBatchesAndNotPastItsBound) {
+  for (int i = 0; i < 10; ++i) Append("p");
+  const PruneEventsOptions options{
+      .now = {kDay}, .older_than = {kDay}, .through = 7, .rows_max = 3};
+  EXPECT_EQ(Prune(options), 3);
+  EXPECT_EQ(Prune(options), 3);
+  EXPECT_EQ(Prune(options), 1);
+  EXPECT_EQ(Prune(options), 0);
+  EXPECT_THAT(Cursors({}), ElementsAre(8, 9, 10));
+}
+
+TEST_F(EventsTest, ACursorExpiresExactlyWhenSomethingAfterItIsGone) {
+  AppendAndPrune(10, 5);
+  EXPECT_TRUE(RefuseExpired(connection(), 0).ok());  // from the oldest kept
+  for (Cursor cursor = 1; cursor < 5; ++cursor) {
+    const Result<void> refused = RefuseExpired(connection(), cursor);
+    ASSERT_FALSE(refused.ok()) << cursor;
+    EXPECT_EQ(refused.error().http_status(), 410);
+    EXPECT_EQ(refused.error().slug(), "cursor_expired");
+    ASSERT_EQ(refused.error().details().size(), 1U);
+    EXPECT_EQ(refused.error().details()[0].first, "oldest_cursor");
+    EXPECT_EQ(std::get<std::int64_t>(refused.error().details()[0].second), 6);
+    EXPECT_FALSE(ReadEvents(connection(), {.after = cursor}).ok());
+  }
+  for (Cursor cursor = 5; cursor < 12; ++cursor) {
+    EXPECT_TRUE(RefuseExpired(connection(), cursor).ok()) << cursor;
+  }
+  EXPECT_THAT(Cursors({}), ElementsAre(6, 7, 8, 9, 10));
+  EXPECT_THAT(Cursors({.after = 5}), ElementsAre(6, 7, 8, 9, 10));
+}
+
+TEST_F(EventsTest, AnEmptiedLogKeepsItsPlaceAndGivesNoCursorTwice) {
+  EXPECT_EQ(NewestCursor(connection()).value(), 0);
+  AppendAndPrune(3, 3);
+  EXPECT_EQ(NewestCursor(connection()).value(), 3);
+  EXPECT_EQ(Read({}).reached, 3);
+  EXPECT_EQ(RefuseExpired(connection(), 1).error().details().at(0).second, Error::Value(4));
+  EXPECT_TRUE(RefuseExpired(connection(), 3).ok());
+  EXPECT_EQ(Append("p"), 4);
+}
+
+TEST_F(EventsTest, APlaceThatCannotBeReadIsSaidInsteadOfGuessed) {
+  AppendAndPrune(3, 2);
+  ASSERT_TRUE(connection().Run(kSpoilPruned).ok());
+  const auto read = ReadEvents(connection(), {.after = 1});
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code(), Errc::kCorrupt);
 }
 
 }  // namespace
