@@ -73,6 +73,9 @@ constexpr int kExtraColumn = 7;  // after IL_EVENT_COLUMNS
 // Rows per statement where a filter may leave most of them out.
 constexpr std::size_t kFilteredRows = 500;
 
+// When ReadDelivered() has read so much data it leaves the rest for the next call.
+constexpr std::size_t kDeliveredBytes = std::size_t{4} * 1024 * 1024;
+
 domain::Event EventFrom(const db::Row& row) {
   return {.cursor = row.Int(0),
           .type = row.String(1),
@@ -236,11 +239,16 @@ Result<EventChunk> ReadEvents(db::Connection& connection, const EventQuery& quer
   return chunk;
 }
 
-Result<std::vector<DeliveredEvent>> ReadDelivered(db::Connection& connection, domain::Cursor after,
-                                                  std::size_t rows_max) {
-  std::vector<DeliveredEvent> read;
-  const auto add = [&read](const db::Row& row) {
-    DeliveredEvent& delivered = read.emplace_back(DeliveredEvent{.event = EventFrom(row)});
+Result<DeliveredChunk> ReadDelivered(db::Connection& connection, domain::Cursor after,
+                                     std::size_t rows_max) {
+  DeliveredChunk chunk;
+  std::size_t rows = 0;
+  std::size_t bytes = 0;
+  const auto add = [&](const db::Row& row) {
+    ++rows;
+    if (bytes >= kDeliveredBytes) return;
+    DeliveredEvent& delivered = chunk.events.emplace_back(DeliveredEvent{.event = EventFrom(row)});
+    bytes += delivered.event.data.size();
     if (row.IsNull(kExtraColumn)) return;
     Result<Recipients> recipients = ReadRecipients(row.Text(kExtraColumn));
     if (!recipients.ok()) return;
@@ -250,7 +258,8 @@ Result<std::vector<DeliveredEvent>> ReadDelivered(db::Connection& connection, do
     std::ranges::move(received.bcc, std::back_inserter(delivered.recipients));
   };
   IL_TRY_VOID(connection.ForEach(kReadDelivered, add, after, Rows(rows_max)));
-  return read;
+  chunk.ended = rows < rows_max && rows == chunk.events.size();
+  return chunk;
 }
 
 Result<std::int64_t> PruneEvents(db::Transaction& tx, const PruneEventsOptions& options) {

@@ -63,10 +63,15 @@ struct DeliveredEvent {
   std::vector<std::string> recipients = {};
 };
 
-// The next events of every project, at most `rows_max`. A message whose recipients cannot be read
-// has none: one bad row must not stop the log.
-Result<std::vector<DeliveredEvent>> ReadDelivered(db::Connection& connection, domain::Cursor after,
-                                                  std::size_t rows_max);
+struct DeliveredChunk {
+  std::vector<DeliveredEvent> events = {};
+  bool ended = false;  // nothing is left
+};
+
+// The next events of every project, at most `rows_max`, fewer when their texts are long. A message
+// whose recipients cannot be read has none: one bad row must not stop the log.
+Result<DeliveredChunk> ReadDelivered(db::Connection& connection, domain::Cursor after,
+                                     std::size_t rows_max);
 
 struct PruneEventsOptions {
   Timestamp now = {};

@@ -53,6 +53,9 @@ class EventsTest : public StoreTest {
     return cursor;
   }
   EventChunk Read(const EventQuery& query) { return ReadEvents(connection(), query).value(); }
+  DeliveredChunk Delivered(Cursor after, std::size_t rows_max) {
+    return ReadDelivered(connection(), after, rows_max).value();
+  }
   std::vector<Cursor> Cursors(const EventQuery& query) {
     std::vector<Cursor> cursors;
     for (const Event& event : Read(query).events) cursors.push_back(event.cursor);
@@ -87,7 +90,7 @@ TEST_F(EventsTest, AnEventIsReadAsItWasAppended) {
                     .data = R"({"k":1})"};
   ASSERT_TRUE(Write<Cursor>([&](db::Transaction& tx) { return AppendEvent(tx, event); }).ok());
   EXPECT_THAT(Read({}).events, ElementsAre(event));
-  EXPECT_EQ(ReadDelivered(connection(), 0, 10).value().at(0).event, event);
+  EXPECT_EQ(Delivered(0, 10).events.at(0).event, event);
 }
 
 TEST_F(EventsTest, AProjectsEventsAreItsOwnAndTheEmptyOneIsAProjectToo) {
@@ -157,19 +160,39 @@ TEST_F(EventsTest, AnAgentHearsOfItsOwnMessagesOnlyAndOfAllElse) {
 TEST_F(EventsTest, DeliveredEventsCarryEveryRecipientHoweverAddressed) {
   AppendMessage({.to = {"a"}, .cc = {"b"}, .bcc = {"c"}});
   Append("q");
-  const auto read = ReadDelivered(connection(), 0, 10).value();
-  ASSERT_EQ(read.size(), 2U);
-  EXPECT_THAT(read[0].recipients, ElementsAre("a", "b", "c"));
-  EXPECT_THAT(read[1].recipients, IsEmpty());
-  EXPECT_EQ(ReadDelivered(connection(), 0, 1).value().size(), 1U);
-  EXPECT_EQ(ReadDelivered(connection(), 1, 10).value().at(0).event.cursor, 2);
+  const DeliveredChunk read = Delivered(0, 10);
+  ASSERT_EQ(read.events.size(), 2U);
+  EXPECT_THAT(read.events[0].recipients, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(read.events[1].recipients, IsEmpty());
+  EXPECT_TRUE(read.ended);
+  EXPECT_EQ(Delivered(0, 1).events.size(), 1U);
+  EXPECT_FALSE(Delivered(0, 1).ended);
+  EXPECT_EQ(Delivered(1, 10).events.at(0).event.cursor, 2);
+}
+
+TEST_F(EventsTest, DeliveredEventsWithMuchDataComeInSmallerChunks) {
+  const std::string megabyte = '"' + std::string(1'000'000, 'x') + '"';
+  for (int i = 0; i < 9; ++i) Append("p", "t", {1}, megabyte);
+  Cursor after = 0;
+  int reads = 0;
+  for (bool ended = false; !ended; ++reads) {
+    const DeliveredChunk chunk = Delivered(after, 100);
+    for (const DeliveredEvent& delivered : chunk.events) {
+      EXPECT_EQ(delivered.event.cursor, after + 1);
+      after = delivered.event.cursor;
+    }
+    EXPECT_LE(chunk.events.size(), 5U);
+    ended = chunk.ended;
+  }
+  EXPECT_EQ(after, 9);
+  EXPECT_EQ(reads, 2);
 }
 
 TEST_F(EventsTest, ABadListOfRecipientsDoesNotStopTheLog) {
   const Cursor cursor = Append("p", domain::event_type::kMessageCreated);
   ASSERT_TRUE(connection().Run(kAddMessage, cursor, "p", "{").ok());
   Append("p");
-  EXPECT_EQ(ReadDelivered(connection(), 0, 10).value().size(), 2U);
+  EXPECT_EQ(Delivered(0, 10).events.size(), 2U);
 }
 
 TEST_F(EventsTest, OnlyThePrefixOfOldEventsIsRemoved) {
