@@ -24,7 +24,7 @@ MAY_USE = {
     "db/sqlite": {"db"},
     "domain": {"glob"},
     "store": {"db", "domain", "glob", "json"},
-    "events": {"store", "domain"},
+    "events": {"store", "domain", "json"},
     "auth": {"domain"},
     # db: await.h is the one adapter between its callbacks and coroutines.
     "service": {"store", "events", "resilience", "auth", "glob", "domain", "db"},
