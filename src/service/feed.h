@@ -115,6 +115,10 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
+  // Begins at the newest event there is. Blocks for one read. REQUIRES: called once, before all
+  // else, and not on a thread of storage.
+  Result<void> Start();
+
   // kGone, slug cursor_expired, detail oldest_cursor: events after `since` are pruned already.
   // kUnavailable: the server stops. Otherwise what storage says.
   boost::asio::awaitable<Result<std::unique_ptr<Follower>>> Follow(FollowRequest request);
@@ -132,6 +136,7 @@ class Feed {
   Stats stats() const;
 
  private:
+  friend class Follower;
   struct Parts;
   const std::shared_ptr<Parts> parts_;
 };

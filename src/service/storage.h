@@ -63,6 +63,11 @@ class Storage {
   template <typename T>
   Call Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done);
 
+  // A read past breaker and retry, for the server's own upkeep, which repeats by itself what fails:
+  // it must go on while requests are refused, and its failures say nothing about theirs.
+  template <typename T>
+  Call ReadPastBreaker(std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done);
+
   // Does the database answer at all? One small read (store/ping.h says what it can show) past
   // breaker and retry, for /health. kStorageTimeout when the budget (500 ms there) is used up.
   Call Ping(Duration budget, Done done);
@@ -78,11 +83,13 @@ class Storage {
   template <typename T, typename Source>
   struct Carrier;
 
+  Call ReadOnce(ReadFn fn, Duration budget, Done done);
+
   db::Database& database_;
   const Duration budget_;
   resilience::Breaker breaker_;
   resilience::Retry retry_;
-  resilience::Retry ping_;  // retries nothing
+  resilience::Retry once_;  // retries nothing
   resilience::Guard guard_;
 };
 
@@ -114,6 +121,14 @@ Storage::Call Storage::Read(std::function<Result<T>(db::Connection&)> fn, DoneWi
   auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
   return Read([carrier](db::Connection& connection) { return carrier->Run(connection); },
               Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
+}
+
+template <typename T>
+Storage::Call Storage::ReadPastBreaker(std::function<Result<T>(db::Connection&)> fn,
+                                       DoneWith<T> done) {
+  auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
+  return ReadOnce([carrier](db::Connection& connection) { return carrier->Run(connection); },
+                  budget_, Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
 }
 
 template <typename T>

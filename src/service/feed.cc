@@ -1,0 +1,297 @@
+#include "service/feed.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/check.h"
+#include "events/hub.h"
+#include "events/outbox.h"
+#include "events/type_filter.h"
+#include "service/await.h"
+#include "service/commit_signal.h"
+#include "service/storage.h"
+#include "service/tail.h"
+#include "service/wait_outbox.h"
+#include "store/events.h"
+
+namespace interlock::service {
+namespace {
+
+using boost::asio::awaitable;
+using domain::Cursor;
+using events::Outbox;
+
+// One read of a replay: enough to be worth a turn, little enough that many can be held at once.
+constexpr std::size_t kReplayEvents = 256;
+constexpr std::size_t kReplayBytes = std::size_t{256} * 1024;
+
+// Part of this file's own contract with WhyEnded(); no client sees them.
+constexpr char kLaggedSlug[] = "follower_lagged";
+constexpr char kStoppingSlug[] = "follower_stopping";
+constexpr char kClosedSlug[] = "follower_closed";
+
+Error Lagged() {
+  return Error(Errc::kUnavailable,
+               "The events came faster than they were taken. Resume after the last one received.")
+      .WithSlug(kLaggedSlug);
+}
+Error Stopping() {
+  return Error(Errc::kUnavailable, "The server is stopping. Resume when it is back.")
+      .WithSlug(kStoppingSlug);
+}
+Error Closed() { return Error(Errc::kCancelled, "no longer followed").WithSlug(kClosedSlug); }
+
+// What one read of a replay found.
+struct Replayed {
+  std::vector<Frame> frames = {};
+  Cursor reached = 0;
+};
+
+Result<Replayed> ReadReplay(db::Connection& connection, const store::EventQuery& query) {
+  IL_TRY(const store::EventChunk chunk, store::ReadEvents(connection, query));
+  Replayed replayed{.reached = chunk.ended ? query.through : chunk.reached};
+  replayed.frames.reserve(chunk.events.size());
+  for (const domain::Event& event : chunk.events) {
+    events::FrameMaker maker(event);
+    const bool addressed = query.recipient && event.type == domain::event_type::kMessageCreated;
+    replayed.frames.push_back(addressed ? maker.For(*query.recipient) : maker.Logged());
+  }
+  return replayed;
+}
+
+}  // namespace
+
+FollowEnd WhyEnded(const Error& error) {
+  if (error.slug() == kLaggedSlug) return FollowEnd::kLagged;
+  if (error.slug() == kStoppingSlug) return FollowEnd::kStopping;
+  if (error.code() == Errc::kCancelled) return FollowEnd::kClosed;
+  return FollowEnd::kFailed;
+}
+
+struct Feed::Parts {
+  Parts(Storage& s, CommitSignal& c, Clock& clock, Logger& log, Options o)
+      : storage(s),
+        commits(c),
+        options(o),
+        hub(std::make_shared<events::Hub>(0)),
+        tail(s, hub, clock, log) {}
+
+  Storage& storage;
+  CommitSignal& commits;
+  const Options options;
+  const std::shared_ptr<events::Hub> hub;
+  Tail tail;
+  std::atomic<std::uint64_t> lagged{0};
+};
+
+// Replays (position_, through_] from the log, then takes from the outbox, which has had everything
+// after through_ since it joined. If that overflows during the replay it joins anew, which sets a
+// later through_: a long replay under load ends all the same.
+class Follower::Impl {
+ public:
+  Impl(std::shared_ptr<Feed::Parts> feed, FollowRequest request)
+      : feed_(std::move(feed)),
+        project_(std::move(request.project)),
+        filter_(request.types),
+        outbox_(std::make_shared<Outbox>(
+            std::move(request.agent), filter_,
+            Outbox::Limits{.events_max = feed_->options.outbox_events_max,
+                           .bytes_max = feed_->options.outbox_bytes_max})) {}
+  ~Impl() {
+    outbox_->Close(Outbox::State::kClosed);
+    feed_->hub->Leave(project_, outbox_);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Nothing: from where the live events begin.
+  Result<void> Join(std::optional<Cursor> position) {
+    const std::optional<Cursor> joined = feed_->hub->Join(project_, outbox_, position.value_or(0));
+    if (!joined) return Stopping();
+    through_ = *joined;
+    position_ = position.value_or(through_);
+    return {};
+  }
+
+  awaitable<Result<std::vector<Frame>>> Next() {
+    while (!end_) {
+      if (position_ < through_ && !closed()) {
+        std::vector<Frame> replayed = co_await Replay();
+        if (!replayed.empty()) co_return replayed;
+        continue;
+      }
+      std::vector<Frame> taken = Take();
+      if (!taken.empty()) co_return taken;
+      if (!end_ && position_ >= through_) co_await WaitFor(outbox_);
+    }
+    co_return *end_;
+  }
+
+  Result<void> SetFilter(events::TypeFilter filter) {
+    if (filter.size() > feed_->options.types_max) {
+      return Error(Errc::kInvalidArgument, "Too many event types; subscribe to at most " +
+                                               std::to_string(feed_->options.types_max) + ".");
+    }
+    filter_ = std::move(filter);
+    outbox_->SetFilter(filter_);
+    return {};
+  }
+  const events::TypeFilter& filter() const { return filter_; }
+
+  void Close() { outbox_->Close(Outbox::State::kClosed); }
+
+ private:
+  bool closed() const {
+    const Outbox::State state = outbox_->state();
+    return state == Outbox::State::kClosed || state == Outbox::State::kStopping;
+  }
+
+  // The next frames of the log; none when it found none, or came to an end.
+  awaitable<std::vector<Frame>> Replay() {
+    store::EventQuery query{.project = project_,
+                            .after = position_,
+                            .through = through_,
+                            .recipient = outbox_->agent(),
+                            .events_max = kReplayEvents,
+                            .bytes_max = kReplayBytes};
+    if (!filter_.HearsAll()) {
+      query.wants = [filter = filter_](std::string_view type) { return filter.Hears(type); };
+    }
+    auto read = [&storage = feed_->storage,
+                 query = std::move(query)](Storage::DoneWith<Replayed> done) {
+      return storage.Read<Replayed>(
+          [query](db::Connection& connection) { return ReadReplay(connection, query); },
+          std::move(done));
+    };
+    Result<Replayed> replayed = co_await Await<Replayed>(std::move(read));
+    if (!replayed.ok()) {
+      end_ = std::move(replayed).error();
+      co_return std::vector<Frame>();
+    }
+    position_ = replayed->reached;
+    co_return std::move(replayed->frames);
+  }
+
+  std::vector<Frame> Take() {
+    Outbox::Taken taken = outbox_->Take();
+    switch (taken.state) {
+      case Outbox::State::kOpen:
+        live_ = true;
+        break;
+      case Outbox::State::kLagged:
+        OnLagged();
+        break;
+      case Outbox::State::kClosed:
+        end_ = Closed();
+        break;
+      case Outbox::State::kStopping:
+        end_ = Stopping();
+        break;
+    }
+    return std::move(taken.frames);
+  }
+
+  void OnLagged() {
+    if (!live_) {
+      if (Result<void> joined = Join(position_); !joined.ok()) end_ = std::move(joined).error();
+      return;
+    }
+    end_ = Lagged();
+    ++feed_->lagged;
+  }
+
+  const std::shared_ptr<Feed::Parts> feed_;
+  const std::string project_;
+  events::TypeFilter filter_;
+  const std::shared_ptr<Outbox> outbox_;
+  Cursor position_ = 0;  // all up to here has been handed out, or was left out
+  Cursor through_ = 0;   // the outbox has what comes after
+  bool live_ = false;    // the replay is over
+  std::optional<Error> end_;
+};
+
+Follower::Follower(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Follower::~Follower() = default;
+
+awaitable<Result<std::vector<Frame>>> Follower::Next() { return impl_->Next(); }
+
+Result<void> Follower::Subscribe(const std::vector<std::string>& types) {
+  events::TypeFilter filter = impl_->filter();
+  filter.Subscribe(types);
+  return impl_->SetFilter(std::move(filter));
+}
+
+Result<void> Follower::Unsubscribe(const std::vector<std::string>& types) {
+  events::TypeFilter filter = impl_->filter();
+  filter.Unsubscribe(types);
+  return impl_->SetFilter(std::move(filter));
+}
+
+void Follower::Close() { impl_->Close(); }
+
+Feed::Feed(Storage& storage, CommitSignal& commits, Clock& clock, Logger& log, Options options)
+    : parts_(std::make_shared<Parts>(storage, commits, clock, log, options)) {}
+
+Feed::~Feed() { Stop(); }
+
+Result<void> Feed::Start() {
+  IL_TRY_VOID(parts_->tail.Start());
+  parts_->commits.Connect([parts = parts_.get()] { parts->tail.Notify(); });
+  parts_->tail.Notify();  // of what was committed in between
+  return {};
+}
+
+awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request) {
+  const std::shared_ptr<Parts> parts = parts_;
+  std::optional<Cursor> since = request.since;
+  if (since) {
+    since = std::max<Cursor>(*since, 0);
+    auto check = [parts, cursor = *since](Storage::Done done) {
+      return parts->storage.Read(
+          [cursor](db::Connection& connection) { return store::RefuseExpired(connection, cursor); },
+          std::move(done));
+    };
+    IL_CO_TRY_VOID(co_await Await<void>(std::move(check)));
+  }
+  auto impl = std::make_unique<Follower::Impl>(parts, std::move(request));
+  IL_CO_TRY_VOID(impl->SetFilter(impl->filter()));
+  IL_CO_TRY_VOID(impl->Join(since));
+  co_return std::make_unique<Follower>(std::move(impl));
+}
+
+awaitable<Result<EventPage>> Feed::Page(EventPageRequest request) {
+  IL_CHECK(request.limit >= 1 && request.limit <= kPageMax);
+  store::EventQuery query{.project = std::move(request.project),
+                          .after = std::max<Cursor>(request.since, 0),
+                          .events_max = request.limit};
+  if (!request.types.empty()) {
+    query.wants = [filter = events::TypeFilter(request.types)](std::string_view type) {
+      return filter.Hears(type);
+    };
+  }
+  auto read = [&storage = parts_->storage,
+               query = std::move(query)](Storage::DoneWith<store::EventChunk> done) {
+    return storage.Read<store::EventChunk>(
+        [query](db::Connection& connection) { return store::ReadEvents(connection, query); },
+        std::move(done));
+  };
+  IL_CO_TRY(store::EventChunk chunk, co_await Await<store::EventChunk>(std::move(read)));
+  co_return EventPage{.events = std::move(chunk.events), .cursor = chunk.reached};
+}
+
+void Feed::PublishLive(const domain::Event& event) { parts_->hub->PublishLive(event); }
+
+void Feed::Stop() {
+  parts_->commits.Disconnect();
+  parts_->tail.Stop();
+  parts_->hub->Close();
+}
+
+Feed::Stats Feed::stats() const {
+  return {.followers = parts_->hub->listeners(),
+          .lagged = parts_->lagged,
+          .published = parts_->hub->published()};
+}
+
+}  // namespace interlock::service
