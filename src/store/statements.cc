@@ -6,10 +6,13 @@
 #include "store/agents.h"
 #include "store/contacts.h"
 #include "store/events.h"
-#include "store/messages.h"
+#include "store/message_retention.h" "store/inbox.h" "store/messages.h"
 #include "store/meta.h"
 #include "store/ping.h"
+#include "store/receipts.h"
 #include "store/schema.h"
+#include "store/threads.h"
+#include "store/topics.h"
 
 namespace interlock::store {
 
@@ -22,7 +25,7 @@ std::span<const db::NamedSql> Statements() {
              ContactStatements(),
              EventStatements(),
              MetaStatements(),
-             PingStatements(),
+             PingStatements(), InboxStatements(), MessageRetentionStatements(), ReceiptStatements(), ThreadStatements(), TopicStatements()})
          }) {
       std::ranges::copy(statements, std::back_inserter(all));
     }

@@ -76,8 +76,10 @@ CREATE TABLE inbox (
   PRIMARY KEY (project, agent, cursor)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX inbox_anywhere ON inbox (agent, cursor);
-CREATE INDEX inbox_unread ON inbox (project, agent) WHERE read_at IS NULL;
-CREATE INDEX inbox_unacked ON inbox (project, agent, cursor)
+-- Their columns repeat what they are narrowed to: without that SQLite prefers the primary key, and
+-- with it a walk over the whole inbox.
+CREATE INDEX inbox_unread ON inbox (project, agent, read_at) WHERE read_at IS NULL;
+CREATE INDEX inbox_unacked ON inbox (project, agent, ack_required, ack_at, cursor)
   WHERE ack_required = 1 AND ack_at IS NULL;
 
 -- Which threads an agent takes part in, as sender or recipient.

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "db/connection.h"
+#include "db/sql.h"
+#include "domain/mailbox.h"
+
+// What came to an agent (table `inbox`): one row per message and recipient, however addressed.
+namespace interlock::store {
+
+// A page of an agent's mail, by rising cursor. Costs what the page costs, however much mail there
+// is before and behind it.
+Result<void> ReadInbox(db::Connection& connection, const domain::InboxQuery& query,
+                       domain::MessageSink& sink);
+
+// Costs a walk over the agent's own rows; the unread ones have an index of their own.
+Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,
+                                       std::string_view agent);
+
+// Messages that ask for an acknowledgement which the agent has not given, oldest first. Costs a
+// walk over those alone.
+Result<void> ReadStaleAcks(db::Connection& connection, const domain::StaleAcksQuery& query,
+                           domain::MessageSink& sink);
+
+std::span<const db::NamedSql> InboxStatements();
+
+}  // namespace interlock::store

@@ -1,0 +1,65 @@
+#include "store/threads.h"
+
+#include <limits>
+#include <string_view>
+
+#include "base/utf8.h"
+#include "store/message_view.h"
+
+namespace interlock::store {
+namespace {
+
+// thread_members_by_agent, as a range from its end; each last message by its row number.
+constexpr db::Sql kListThreads =
+    "SELECT t.thread_id, t.last_cursor, t.message_count, m.sender, m.body, m.created_at "
+    "FROM thread_members AS t JOIN messages AS m ON m.cursor = t.last_cursor "
+    "WHERE t.project = ?1 AND t.agent = ?2 AND t.last_cursor < ?3 "
+    "ORDER BY t.last_cursor DESC LIMIT ?4";
+
+// messages_of_thread, as a range in its order.
+constexpr db::Sql kReadThread = "SELECT " IL_MESSAGE_COLUMNS
+                                " FROM messages AS m "
+                                "WHERE m.project = ?1 AND m.thread_id = ?2 AND m.cursor > ?3 "
+                                "ORDER BY m.cursor LIMIT ?4";
+
+constexpr db::NamedSql kStatements[] = {IL_SQL(kListThreads), IL_SQL(kReadThread)};
+
+std::string_view Beginning(std::string_view body) {
+  if (body.size() <= kLastBodyBytesMax) return body;
+  std::size_t end = 0;
+  while (true) {
+    const std::size_t next = end + FirstUtf8Unit(body.substr(end)).size;
+    if (next > kLastBodyBytesMax) return body.substr(0, end);
+    end = next;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<domain::ThreadSummary>> ListThreads(db::Connection& connection,
+                                                       const domain::ThreadsQuery& query) {
+  std::vector<domain::ThreadSummary> threads;
+  const domain::Cursor before = query.before.value_or(std::numeric_limits<domain::Cursor>::max());
+  IL_TRY_VOID(connection.ForEach(
+      kListThreads,
+      [&threads](const db::Row& row) {
+        threads.push_back({.thread_id = row.String(0),
+                           .last_cursor = row.Int(1),
+                           .message_count = row.Int(2),
+                           .last_from = row.String(3),
+                           .last_body = std::string(Beginning(row.Text(4))),
+                           .last_at = {row.Int(5)}});
+      },
+      query.project, query.agent, before, query.limit));
+  return threads;
+}
+
+Result<void> ReadThread(db::Connection& connection, const domain::ThreadQuery& query,
+                        domain::MessageSink& sink) {
+  return ReadMessages(connection, sink, kReadThread, MessageViewFrom, query.project,
+                      query.thread_id, query.after, query.limit);
+}
+
+std::span<const db::NamedSql> ThreadStatements() { return kStatements; }
+
+}  // namespace interlock::store
