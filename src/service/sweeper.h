@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/clock.h"
+#include "domain/event.h"
+
+namespace interlock {
+class Logger;
+}
+
+namespace interlock::service {
+
+class Storage;
+
+// Forgets what is old, now and then, a little at a time: events, and mail that everybody is done
+// with. Each step is one small write among those of the requests, so that none of them waits long.
+// What fails is logged and tried again with the next sweep.
+//
+// The chores stand in one table in sweeper.cc; what the server is to clear away besides is one more
+// row there.
+//
+// Thread-safe. Driven by the clock; no thread of its own.
+class Sweeper {
+ public:
+  struct Options {
+    Duration interval = std::chrono::seconds(60);  // from the end of a sweep to the next
+    std::chrono::days retain{30};                  // 0 = for ever
+    std::size_t rows_max = 500;                    // per step
+  };
+
+  // Storage, clock and log must outlive it. `published` says up to where events have been handed
+  // out; later ones are never removed, however old the clock makes them look. Thread-safe.
+  Sweeper(Storage& storage, Clock& clock, Logger& log, std::function<domain::Cursor()> published,
+          Options options);
+  ~Sweeper();  // Stop()
+  Sweeper(const Sweeper&) = delete;
+  Sweeper& operator=(const Sweeper&) = delete;
+
+  // The first sweep begins at once, on the clock's thread. REQUIRES: called at most once.
+  void Start();
+
+  // Ends the sweep under way after its step, for which it waits; none begins any more. Idempotent,
+  // also before Start(). REQUIRES: before Storage::Stop(), and not on a thread of storage or clock.
+  void Stop();
+
+  struct Stats {
+    std::uint64_t sweeps = 0;    // that came to their end
+    std::uint64_t failures = 0;  // of steps
+    std::uint64_t removed = 0;   // things, whatever they were
+  };
+  Stats stats() const;
+
+ private:
+  class Core;
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace interlock::service

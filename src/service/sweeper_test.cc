@@ -1,0 +1,217 @@
+#include "service/sweeper.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "db/migrate.h"
+#include "db/sqlite/database.h"
+#include "service/storage.h"
+#include "store/events.h"
+#include "store/schema.h"
+#include "testing/captured_log.h"
+#include "testing/fake_clock.h"
+#include "testing/temp_db.h"
+
+namespace interlock::service {
+namespace {
+
+using domain::Cursor;
+using std::chrono::days;
+using std::chrono::seconds;
+
+constexpr db::Sql kAddReadMessage =
+    "INSERT INTO messages (cursor, project, id, sender, subject, body, importance, ack_required, "
+    "recipients, created_at) VALUES (?1, 'p', CAST(?1 AS TEXT), 's', '', '', '', 0, '{}', ?2)";
+constexpr db::Sql kCountMessages = "SELECT count(*) FROM messages";
+
+class SweeperTest : public ::testing::Test {
+ public:
+  ~SweeperTest() override {
+    if (sweeper_) sweeper_->Stop();
+    storage_.Stop();
+    EXPECT_TRUE(database_->Close().ok());
+  }
+
+ protected:
+  static std::unique_ptr<sqlite::Database> OpenByHand(const testing::TempDb& temp, Clock& clock) {
+    {
+      const auto connection = temp.Open();
+      EXPECT_TRUE(db::Migrator(store::ServerSchema(), {.database = temp.path()}, clock)
+                      .Run(*connection)
+                      .ok());
+    }
+    return sqlite::Database::Open({.path = temp.path(), .drive = sqlite::Drive::kByHand}, clock)
+        .value();
+  }
+
+  void Make(Sweeper::Options options = {}) {
+    sweeper_ =
+        std::make_unique<Sweeper>(storage_, clock_, log_, [this] { return published_; }, options);
+  }
+  // Events of this age, and as many messages that nobody has to read any more.
+  void Append(int count, Duration age) {
+    for (int i = 0; i < count; ++i) {
+      storage_.Write(
+          [created_at = clock_.Now() - age](db::Transaction& tx) -> Result<void> {
+            IL_TRY(
+                const Cursor cursor,
+                store::AppendEvent(
+                    tx, {.type = "t", .project = "p", .entity_id = "e", .created_at = created_at}));
+            IL_TRY_VOID(tx->Run(kAddReadMessage, cursor, created_at.micros));
+            return {};
+          },
+          [](const Result<void>& result) { EXPECT_TRUE(result.ok()) << result.error(); });
+    }
+    Step();
+  }
+  // Lets the writer do what it has been given, and what comes of it; the number of batches.
+  int Step() {
+    int steps = 0;
+    while (database_->StepWriter()) ++steps;
+    return steps;
+  }
+  // Time passes and what is due then is done.
+  int After(Duration time) {
+    clock_.Advance(time);
+    return Step();
+  }
+  std::int64_t Events() {
+    const auto connection = temp_.Open(sqlite::Access::kReadOnly);
+    return static_cast<std::int64_t>(
+        store::ReadEvents(*connection, {.events_max = 1000}).value().events.size());
+  }
+  std::int64_t Messages() {
+    return temp_.Open(sqlite::Access::kReadOnly)
+        ->One(kCountMessages, [](const db::Row& row) { return row.Int(0); })
+        .value()
+        .value();
+  }
+
+  testing::TempDb temp_;
+  testing::FakeClock clock_;
+  testing::CapturedLog lines_;
+  Logger log_{clock_, lines_};
+  std::unique_ptr<sqlite::Database> database_ = OpenByHand(temp_, clock_);
+  Storage storage_{*database_, clock_};
+  Cursor published_ = std::numeric_limits<Cursor>::max();
+  std::unique_ptr<Sweeper> sweeper_;
+};
+
+TEST_F(SweeperTest, WhatIsOlderThanTheRetentionGoesAndTheRestStays) {
+  Append(3, days(31));
+  Append(2, days(29));
+  Make();
+  EXPECT_EQ(After(seconds(0)), 0) << "not before it is started";
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Events(), 2);
+  EXPECT_EQ(Messages(), 2);
+  EXPECT_EQ(sweeper_->stats().removed, 6U);
+}
+
+TEST_F(SweeperTest, ItComesBackAfterTheIntervalAndNotBefore) {
+  Append(1, days(29));
+  Make();
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(sweeper_->stats().sweeps, 1U);
+  clock_.JumpWallClock(days(2));
+  EXPECT_EQ(After(seconds(59)), 0);
+  EXPECT_EQ(Events(), 1);
+  After(seconds(1));
+  EXPECT_EQ(sweeper_->stats().sweeps, 2U);
+  EXPECT_EQ(Events(), 0);
+}
+
+TEST_F(SweeperTest, ItWorksInSmallStepsBetweenWhichOthersWrite) {
+  Append(10, days(31));
+  Make({.rows_max = 4});
+  sweeper_->Start();
+  clock_.Advance(seconds(0));
+  ASSERT_TRUE(database_->StepWriter());
+  EXPECT_EQ(Events(), 6);
+  Append(1, days(0));  // shares a step
+  EXPECT_EQ(Events(), 1);
+  EXPECT_EQ(Messages(), 1);
+}
+
+TEST_F(SweeperTest, WhatIsNotYetPublishedIsNeverRemoved) {
+  Append(5, days(31));
+  published_ = 2;
+  Make();
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Events(), 3);
+}
+
+TEST_F(SweeperTest, AZeroRetentionKeepsEverything) {
+  Append(3, days(9000));
+  Make({.retain = days(0)});
+  sweeper_->Start();
+  EXPECT_EQ(After(seconds(0)), 0);
+  EXPECT_EQ(After(seconds(600)), 0);
+  EXPECT_EQ(Events(), 3);
+}
+
+TEST_F(SweeperTest, AFailureIsLoggedAndTheNextSweepTriesAgain) {
+  Append(3, days(31));
+  const auto other = temp_.Open();
+  ASSERT_TRUE(other
+                  ->Run("CREATE TRIGGER stop BEFORE DELETE ON events BEGIN "
+                        "SELECT RAISE(ABORT, 'not now'); END")
+                  .ok());
+  Make();
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Events(), 3);
+  EXPECT_EQ(Messages(), 0) << "the other chores get their turn";
+  EXPECT_EQ(sweeper_->stats().failures, 1U);
+  EXPECT_TRUE(lines_.Contains("what=events"));
+  ASSERT_TRUE(other->Run("DROP TRIGGER stop").ok());
+  After(seconds(60));
+  EXPECT_EQ(Events(), 0);
+}
+
+TEST_F(SweeperTest, StoppingIsIdempotentAndHarmlessBeforeTheStart) {
+  Append(1, days(31));
+  Make();
+  sweeper_->Stop();
+  sweeper_->Start();
+  EXPECT_EQ(After(seconds(600)), 0);
+  sweeper_->Stop();
+  EXPECT_EQ(Events(), 1);
+  EXPECT_EQ(clock_.timers_waiting(), 0U);
+}
+
+TEST_F(SweeperTest, StoppingWaitsForTheStepUnderWayAndEndsTheSweep) {
+  Append(10, days(31));
+  Make({.rows_max = 2});
+  sweeper_->Start();
+  clock_.Advance(seconds(0));  // the first step is queued
+  auto stopped = std::async(std::launch::async, [this] { sweeper_->Stop(); });
+  while (stopped.wait_for(seconds(0)) != std::future_status::ready) Step();
+  const std::int64_t left = Events();
+  EXPECT_LT(left, 10) << "the step that was queued is done";
+  EXPECT_EQ(After(seconds(600)), 0);
+  EXPECT_EQ(Events(), left);
+}
+
+TEST_F(SweeperTest, AClockThatJumpsBackRemovesNothingAndOneThatJumpsForwardGoesOn) {
+  Append(2, days(0));
+  clock_.JumpWallClock(days(-10'000));
+  Make();
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Events(), 2);
+  clock_.JumpWallClock(days(10'031));
+  After(seconds(60));
+  EXPECT_EQ(Events(), 0);
+}
+
+}  // namespace
+}  // namespace interlock::service
