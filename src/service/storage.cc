@@ -43,7 +43,7 @@ Storage::Storage(db::Database& database, Clock& clock, Options options)
       budget_(options.budget),
       breaker_(clock, options.breaker, std::move(options.on_breaker_change)),
       retry_(clock, options.retry, options.random),
-      once_(clock, {.retries_max = 0}, options.random),
+      peek_(clock, {.retries_max = 0}, options.random),
       guard_(breaker_, retry_) {}
 
 Storage::Call Storage::Read(ReadFn fn, Done done) {
@@ -54,17 +54,17 @@ Storage::Call Storage::Write(WriteFn fn, Done done) {
   return guard_.Run(WriteOperation(database_, std::move(fn), budget_), std::move(done));
 }
 
-Storage::Call Storage::Ping(Duration budget, Done done) {
-  return ReadOnce(store::Ping, budget, std::move(done));
+Storage::Call Storage::Peek(Duration budget, ReadFn fn, Done done) {
+  return peek_.Run(ReadOperation(database_, std::move(fn), budget), std::move(done));
 }
 
-Storage::Call Storage::ReadOnce(ReadFn fn, Duration budget, Done done) {
-  return once_.Run(ReadOperation(database_, std::move(fn), budget), std::move(done));
+Storage::Call Storage::Ping(Duration budget, Done done) {
+  return Peek(budget, store::Ping, std::move(done));
 }
 
 void Storage::Stop() {
   retry_.Stop();
-  once_.Stop();
+  peek_.Stop();
 }
 
 }  // namespace interlock::service

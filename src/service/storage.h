@@ -63,13 +63,14 @@ class Storage {
   template <typename T>
   Call Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done);
 
-  // A read past breaker and retry, for the server's own upkeep, which repeats by itself what fails:
-  // it must go on while requests are refused, and its failures say nothing about theirs.
+  // For who watches the server: a read past breaker and retry, with a budget of its own, so that
+  // what it tells is how the storage is now, and soon.
+  Call Peek(Duration budget, ReadFn fn, Done done);
   template <typename T>
-  Call ReadPastBreaker(std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done);
+  Call Peek(Duration budget, std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done);
 
-  // Does the database answer at all? One small read (store/ping.h says what it can show) past
-  // breaker and retry, for /health. kStorageTimeout when the budget (500 ms there) is used up.
+  // Does the database answer at all? Peeks with one small read; store/ping.h says what it can show.
+  // kStorageTimeout when the budget (500 ms for /health) is used up.
   Call Ping(Duration budget, Done done);
 
   resilience::Breaker::State breaker_state() const { return breaker_.state(); }
@@ -83,13 +84,11 @@ class Storage {
   template <typename T, typename Source>
   struct Carrier;
 
-  Call ReadOnce(ReadFn fn, Duration budget, Done done);
-
   db::Database& database_;
   const Duration budget_;
   resilience::Breaker breaker_;
   resilience::Retry retry_;
-  resilience::Retry once_;  // retries nothing
+  resilience::Retry peek_;  // retries nothing
   resilience::Guard guard_;
 };
 
@@ -124,18 +123,19 @@ Storage::Call Storage::Read(std::function<Result<T>(db::Connection&)> fn, DoneWi
 }
 
 template <typename T>
-Storage::Call Storage::ReadPastBreaker(std::function<Result<T>(db::Connection&)> fn,
-                                       DoneWith<T> done) {
-  auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
-  return ReadOnce([carrier](db::Connection& connection) { return carrier->Run(connection); },
-                  budget_, Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
-}
-
-template <typename T>
 Storage::Call Storage::Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done) {
   auto carrier = std::make_shared<Carrier<T, db::Transaction>>(std::move(fn));
   return Write([carrier](db::Transaction& transaction) { return carrier->Run(transaction); },
                Carrier<T, db::Transaction>::Deliver(carrier, std::move(done)));
+}
+
+template <typename T>
+Storage::Call Storage::Peek(Duration budget, std::function<Result<T>(db::Connection&)> fn,
+                            DoneWith<T> done) {
+  auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
+  return Peek(
+      budget, [carrier](db::Connection& connection) { return carrier->Run(connection); },
+      Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
 }
 
 }  // namespace interlock::service

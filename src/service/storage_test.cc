@@ -259,6 +259,26 @@ TEST_F(StorageTest, PingAnswersPastAnOpenBreaker) {
   EXPECT_EQ(storage_->breaker_state(), State::kOpen);
 }
 
+TEST_F(StorageTest, PeekTellsItsValuePastAnOpenBreakerOrGivesUp) {
+  Trip();
+  std::optional<Result<int>> peeked;
+  const auto peek = [&] {
+    peeked.reset();
+    storage_->Peek<int>(
+        milliseconds(500), [](db::Connection&) -> Result<int> { return 7; },
+        [&](Result<int> result) { peeked = std::move(result); });
+  };
+  peek();
+  EXPECT_TRUE(database_->StepReader());
+  ASSERT_TRUE(peeked.has_value());
+  EXPECT_EQ(**peeked, 7);
+  EXPECT_EQ(storage_->breaker_state(), State::kOpen);
+  peek();
+  clock_.Advance(milliseconds(500));
+  ASSERT_TRUE(peeked.has_value());
+  EXPECT_EQ(peeked->error().code(), Errc::kStorageTimeout);
+}
+
 TEST_F(StorageTest, PingGivesUpWhenItsBudgetIsUsedUp) {
   storage_->Ping(milliseconds(500), Keep());
   clock_.Advance(milliseconds(499));

@@ -24,8 +24,8 @@ class Tail::Core : public std::enable_shared_from_this<Tail::Core> {
 
   Result<void> Start() {
     std::promise<Result<Cursor>> told;
-    storage_.ReadPastBreaker<Cursor>(
-        store::NewestCursor, [&told](Result<Cursor> newest) { told.set_value(std::move(newest)); });
+    storage_.Peek<Cursor>(options_.read_budget, store::NewestCursor,
+                          [&told](Result<Cursor> newest) { told.set_value(std::move(newest)); });
     IL_TRY(const Cursor newest, told.get_future().get());
     hub_->SkipTo(newest);
     return {};
@@ -71,7 +71,8 @@ class Tail::Core : public std::enable_shared_from_this<Tail::Core> {
   }
 
   void ReadEvents() {
-    storage_.ReadPastBreaker<Batch>(
+    storage_.Peek<Batch>(
+        options_.read_budget,
         [after = hub_->published(), rows = options_.rows_max](db::Connection& connection) {
           return store::ReadDelivered(connection, after, rows);
         },
@@ -79,8 +80,8 @@ class Tail::Core : public std::enable_shared_from_this<Tail::Core> {
   }
 
   void ReadNewest() {
-    storage_.ReadPastBreaker<Cursor>(
-        store::NewestCursor,
+    storage_.Peek<Cursor>(
+        options_.read_budget, store::NewestCursor,
         [self = shared_from_this()](Result<Cursor> newest) { self->OnNewest(std::move(newest)); });
   }
 

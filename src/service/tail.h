@@ -30,7 +30,8 @@ class Storage;
 class Tail {
  public:
   struct Options {
-    std::size_t rows_max = 512;                          // per read
+    std::size_t rows_max = 512;  // per read
+    Duration read_budget = std::chrono::seconds(10);
     Duration retry_min = std::chrono::milliseconds(50);  // doubled with each failure in a row
     Duration retry_max = std::chrono::seconds(5);
   };
