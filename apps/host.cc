@@ -14,7 +14,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cinttypes>
 #include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -97,6 +102,29 @@ std::string LastHolder(int fd) {
 }
 
 }  // namespace
+
+http::ServerNumbers::Process ReadProcessUse() {
+  http::ServerNumbers::Process process;
+  const std::unique_ptr<FILE, int (*)(FILE*)> memory(std::fopen("/proc/self/statm", "re"),
+                                                     std::fclose);
+  std::uint64_t pages = 0;
+  if (memory != nullptr && std::fscanf(memory.get(), "%*u %" SCNu64, &pages) == 1) {
+    process.resident_bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+  std::error_code error;
+  const std::filesystem::directory_iterator files("/proc/self/fd", error);
+  if (!error) {  // the one that reads the directory is among them
+    process.open_files = static_cast<std::uint64_t>(std::distance(begin(files), end(files))) - 1;
+  }
+  rusage use{};
+  if (::getrusage(RUSAGE_SELF, &use) == 0) {
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+    };
+    process.cpu_seconds = seconds(use.ru_utime) + seconds(use.ru_stime);
+  }
+  return process;
+}
 
 std::uint64_t RaiseOpenFileLimit() {
   rlimit limit{};

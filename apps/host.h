@@ -5,12 +5,13 @@
 #include <string>
 
 #include "base/result.h"
+#include "http/metrics.h"
 #include "http/socket.h"
 #include "service/limits.h"
 
 namespace interlock::app {
 
-// What the server asks of the machine before it opens anything.
+// What the server asks of the machine.
 
 // Lifts the soft limit of open files to the hard one and returns it: each connection is a file, and
 // the usual 1024 are gone before our own limits are reached.
@@ -20,6 +21,10 @@ std::uint64_t RaiseOpenFileLimit();
 // that is open counted in: one more would find no descriptor and wait without an answer. At least
 // one of each.
 Limits FitToOpenFiles(Limits limits, std::uint64_t files_max);
+
+// What this process uses, as the kernel's own files in /proc tell: no disk is touched. Nothing
+// where they cannot be read, for want of a file descriptor say.
+http::ServerNumbers::Process ReadProcessUse();
 
 // Refuses (kCantOpen) a place on a network file system, whose locks and shared memory SQLite cannot
 // rely on. `path` need not exist: its nearest existing ancestor is looked at.

@@ -1,5 +1,6 @@
 #include "host.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
@@ -27,6 +28,17 @@ TEST(HostTest, TheSoftLimitOfOpenFilesBecomesTheHardOne) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
   EXPECT_EQ(after.rlim_cur, before.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(HostTest, TheUseOfTheProcessIsRead) {
+  const auto before = ReadProcessUse();
+  ASSERT_TRUE(before.resident_bytes && before.open_files && before.cpu_seconds);
+  EXPECT_GT(*before.resident_bytes, 100'000U);
+  EXPECT_GE(*before.cpu_seconds, 0.0);
+  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  EXPECT_EQ(*ReadProcessUse().open_files, *before.open_files + 1);
+  ::close(file);
 }
 
 TEST(HostTest, ConnectionsAndRefusalsFitIntoTheOpenFiles) {
