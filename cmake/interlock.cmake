@@ -9,9 +9,10 @@ function(il_library name)
 endfunction()
 
 # il_test(name SOURCES … LINKS … LABEL …): a GoogleTest program, one ctest entry per test. The label
-# is the folder's name: `./dev test glob` runs it. TIMEOUT in seconds, per test.
+# is the folder's name: `./dev test glob` runs it. TIMEOUT in seconds, per test. PROPERTIES are
+# ctest's own, by name and value, of each test.
 function(il_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS;PROPERTIES" ${ARGN})
   if(NOT INTERLOCK_TESTS)
     return()
   endif()
@@ -22,7 +23,7 @@ function(il_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} il_testing GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()
 
 # il_program(name SOURCES … LINKS …): lands in build/<preset>/bin/.

@@ -13,6 +13,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "testing/http_record.h"
+
 namespace interlock::testing {
 namespace {
 
@@ -71,7 +73,7 @@ HttpClient::~HttpClient() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-bool HttpClient::Send(std::string_view bytes) {
+bool HttpClient::SendAll(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -90,7 +92,16 @@ bool HttpClient::Request(std::string_view method, std::string_view target, std::
     text.append("Content-Length: ").append(std::to_string(body.size())).append("\r\n");
   }
   text.append("\r\n").append(body);
-  return Send(text);
+  return SendRequest({std::string(method), std::string(target)}, text);
+}
+
+void HttpClient::Record(const HttpAnswer& answer) {
+  HttpQuestion question;
+  if (!blunt_ && !asked_.empty()) {
+    question = std::move(asked_.front());
+    asked_.pop_front();
+  }
+  RecordExchange(question, answer);
 }
 
 int HttpClient::Fill() {
@@ -113,7 +124,12 @@ std::optional<HttpAnswer> HttpClient::Read(Body body) {
   }
   auto answer = ParseHead(std::string_view(buffer_).substr(0, end));
   buffer_.erase(0, end + 4);
-  if (!answer || body == Body::kNone || answer->status < 200) return answer;
+  if (!answer) return answer;
+  const bool final_answer = answer->status >= 200 || answer->status == 101;
+  if (body == Body::kNone || answer->status < 200) {
+    if (final_answer) Record(*answer);
+    return answer;
+  }
   const std::string length = answer->Header("Content-Length");
   std::size_t size = 0;
   std::from_chars(length.data(), length.data() + length.size(), size);
@@ -122,6 +138,7 @@ std::optional<HttpAnswer> HttpClient::Read(Body body) {
   }
   answer->body = buffer_.substr(0, size);
   buffer_.erase(0, size);
+  Record(*answer);
   return answer;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,9 +21,18 @@ struct HttpAnswer {
   std::string Header(std::string_view name) const;
 };
 
+// What was asked, as far as the client knows it: who sends bytes of its own says nothing.
+struct HttpQuestion {
+  std::string method;
+  std::string target;
+};
+
 // One connection to a server under test, blunt on purpose: it sends exactly the bytes it is given,
 // so that broken and hostile requests can be written down. Every wait ends after `patience` and
 // then fails like a closed connection.
+//
+// With the environment variable IL_RECORD_DIR each answer, and what it answers, is written down
+// there (testing/http_record.h).
 //
 // Used by one thread.
 class HttpClient {
@@ -30,17 +40,27 @@ class HttpClient {
   static HttpClient Tcp(std::uint16_t port);
   static HttpClient Unix(const std::string& path);
   ~HttpClient();
-  HttpClient(HttpClient&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  HttpClient(HttpClient&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), asked_(std::move(other.asked_)), blunt_(other.blunt_) {}
   HttpClient& operator=(HttpClient&&) = delete;
 
   bool connected() const { return fd_ >= 0; }
 
   // False when the peer no longer takes it.
-  bool Send(std::string_view bytes);
+  bool Send(std::string_view bytes) {
+    blunt_ = true;
+    return SendAll(bytes);
+  }
   // Sends "METHOD target HTTP/1.1", Host, Content-Length when there is a body, and `headers`
   // ("Name: value\r\n"…).
   bool Request(std::string_view method, std::string_view target, std::string_view body = "",
                std::string_view headers = "");
+
+  // Sends the bytes of one whole request that is written elsewhere.
+  bool SendRequest(HttpQuestion question, std::string_view bytes) {
+    asked_.push_back(std::move(question));
+    return SendAll(bytes);
+  }
 
   enum class Body : std::uint8_t { kAsDeclared, kNone };  // kNone: the answer to a HEAD
   // The next answer; nothing when the connection ends before it is whole.
@@ -60,12 +80,16 @@ class HttpClient {
 
  private:
   explicit HttpClient(int fd) : fd_(fd) {}
+  bool SendAll(std::string_view bytes);
+  void Record(const HttpAnswer& answer);
   // Reads what is there, waiting for the first byte. 0 at the end, -1 on failure or lost patience.
   int Fill();
 
   static constexpr std::chrono::milliseconds kPatience{10'000};
   int fd_ = -1;
   std::string buffer_;
+  std::deque<HttpQuestion> asked_;  // by Request(), not yet answered
+  bool blunt_ = false;              // it sent bytes of its own: from then on no question is known
 };
 
 }  // namespace interlock::testing

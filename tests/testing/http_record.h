@@ -1,0 +1,18 @@
+#pragma once
+
+#include "testing/http_client.h"
+
+namespace interlock::testing {
+
+// Writes one answer and its question down, as a line of JSON in a file of this process in the
+// directory that IL_RECORD_DIR names; without it, nothing. What the whole suite heard is then held
+// against the server's own description (tests/e2e/check_answers.py).
+//
+//   {"method":"GET","target":"/health","content_type":"application/json","allow":"",
+//    "location":"","body":"…","status":200}
+//
+// `method` is "" when the question is not known. The body stands there byte by byte: where it is no
+// UTF-8 the line is none either, which the reader takes for a fault of the answer. Thread-safe.
+void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer);
+
+}  // namespace interlock::testing
