@@ -142,6 +142,11 @@ std::optional<HttpAnswer> HttpClient::Read(Body body) {
   return answer;
 }
 
+std::optional<std::string> HttpClient::ReadBytes() {
+  if (buffer_.empty() && Fill() <= 0) return std::nullopt;
+  return std::exchange(buffer_, {});
+}
+
 bool HttpClient::ClosedByServer() {
   if (!buffer_.empty()) return false;
   const int size = Fill();

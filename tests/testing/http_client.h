@@ -41,7 +41,10 @@ class HttpClient {
   static HttpClient Unix(const std::string& path);
   ~HttpClient();
   HttpClient(HttpClient&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), asked_(std::move(other.asked_)), blunt_(other.blunt_) {}
+      : fd_(std::exchange(other.fd_, -1)),
+        buffer_(std::move(other.buffer_)),
+        asked_(std::move(other.asked_)),
+        blunt_(other.blunt_) {}
   HttpClient& operator=(HttpClient&&) = delete;
 
   bool connected() const { return fd_ >= 0; }
@@ -69,6 +72,9 @@ class HttpClient {
     if (!Request("GET", target)) return std::nullopt;
     return Read();
   }
+
+  // The bytes that have come and that Read() has not taken, at least one; nothing at the end.
+  std::optional<std::string> ReadBytes();
 
   // True when the server closes (or resets) the connection within the patience, having sent no
   // further byte.
