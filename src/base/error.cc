@@ -25,6 +25,7 @@ constexpr std::array kTable = {
     ErrcInfo{Errc::kAlreadyExists, "already_exists", 409, 1},
     ErrcInfo{Errc::kGone, "gone", 410, 1},
     ErrcInfo{Errc::kPayloadTooLarge, "payload_too_large", 413, 2},
+    ErrcInfo{Errc::kUpgradeRequired, "upgrade_required", 426, 2},
     ErrcInfo{Errc::kRateLimited, "rate_limited", 429, 1},
     ErrcInfo{Errc::kHeaderTooLarge, "header_too_large", 431, 2},
     ErrcInfo{Errc::kCancelled, "cancelled", 503, 2},

@@ -32,6 +32,7 @@ enum class Errc : std::uint8_t {
   kAlreadyExists,
   kGone,
   kPayloadTooLarge,
+  kUpgradeRequired,  // only a WebSocket is served here
   kRateLimited,
   kHeaderTooLarge,
   kCancelled,  // the caller no longer wants the answer

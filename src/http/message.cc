@@ -165,6 +165,8 @@ std::string_view ReasonPhrase(int status) {
       return "Gone";
     case 413:
       return "Content Too Large";
+    case 426:
+      return "Upgrade Required";
     case 429:
       return "Too Many Requests";
     case 431:

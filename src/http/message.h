@@ -75,11 +75,15 @@ struct Request {
   std::int64_t QueryCursor(std::string_view name) const;
 };
 
+class Upgrade;  // http/websocket.h
+
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
   std::string fault = {};  // our own mistake behind a 500: for the log, never sent
+  // Instead of an answer: the connection leaves HTTP and becomes a WebSocket.
+  std::shared_ptr<Upgrade> upgrade = {};
 
   // `json` is one compact JSON value; the body ends with a newline.
   static Response Json(int status, std::string json);

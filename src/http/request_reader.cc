@@ -213,4 +213,13 @@ RequestReader::Taken RequestReader::Take() {
   return {std::move(impl.request), impl.persistence};
 }
 
+std::string RequestReader::TakeRest() {
+  Impl& impl = *impl_;
+  IL_CHECK(!impl.parser);
+  std::string rest(impl.bytes, impl.begin, impl.unparsed());
+  impl.bytes = std::string();
+  impl.begin = impl.end = 0;
+  return rest;
+}
+
 }  // namespace interlock::http

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 #include "http/message.h"
@@ -53,6 +54,10 @@ class RequestReader {
     Persistence persistence;
   };
   Taken Take();
+
+  // After Take(): the bytes that came behind the request, for whoever reads on in another way. The
+  // reader is empty then, and keeps no buffer.
+  std::string TakeRest();
 
  private:
   struct Impl;

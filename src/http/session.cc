@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "http/dispatch.h"
+#include "http/websocket.h"
 
 namespace interlock::http {
 namespace {
@@ -43,6 +44,8 @@ Session::Session(Socket socket, Peer peer, const SessionContext& context)
       deadline_(kNever),
       armed_until_(kNever) {}
 
+Session::~Session() = default;
+
 asio::awaitable<void> Session::Run() {
   co_await asio::this_coro::throw_if_cancelled(false);
   bool open = true;
@@ -59,8 +62,11 @@ asio::awaitable<void> Session::Run() {
     RequestReader::Taken taken = std::move(**incoming);
     const Method method = taken.request.method;
     taken.request.peer = peer_;
-    const Response response =
-        co_await Dispatch(context_.router, context_.app, std::move(taken.request));
+    Response response = co_await Dispatch(context_.router, context_.app, std::move(taken.request));
+    if (response.upgrade) {
+      co_await Converse(std::move(response.upgrade));
+      break;
+    }
     const Persistence persistence = draining_ ? Persistence::kClose : taken.persistence;
     open = co_await Answer(response, method, persistence);
     served_one_ = true;
@@ -78,6 +84,14 @@ asio::awaitable<void> Session::Refuse() {
   const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
   if (written) co_await Linger();
   Close();
+}
+
+asio::awaitable<void> Session::Converse(std::shared_ptr<Upgrade> upgrade) {
+  timer_.cancel();
+  websocket_ = std::make_unique<WebSocket>(std::move(socket_), reader_.TakeRest(), context_.limits,
+                                           context_.clock);
+  if (draining_) websocket_->Drain();
+  co_await websocket_->Run(std::move(upgrade));
 }
 
 void Session::Close() {
@@ -179,11 +193,13 @@ void Session::Drain() {
   draining_ = true;
   boost::system::error_code ignored;
   if (waiting_) socket_.cancel(ignored);
+  if (websocket_) websocket_->Drain();
 }
 
 void Session::Abort() {
   draining_ = true;
   Close();
+  if (websocket_) websocket_->Abort();
   cancel_.emit(asio::cancellation_type::terminal);
 }
 

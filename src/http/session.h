@@ -20,6 +20,8 @@
 
 namespace interlock::http {
 
+class WebSocket;
+
 using Socket = boost::asio::generic::stream_protocol::socket;  // TCP and Unix alike
 
 // What all sessions share; outlives them.
@@ -32,12 +34,14 @@ struct SessionContext {
 
 // One connection: reads a request, answers it, and again, until the peer leaves, breaks the
 // protocol, is too slow, or the server stops. Requests of one connection are served one after the
-// other, so pipelined answers keep their order.
+// other, so pipelined answers keep their order. A handler may turn the connection into a WebSocket
+// (Response::upgrade); it stays one to its end.
 //
 // Everything runs on the socket's executor, which must be a strand of its own.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Socket socket, Peer peer, const SessionContext& context);
+  ~Session();
 
   // The whole life: serve, or say that there is no room. Call one of them once; the caller keeps a
   // shared_ptr until it ends.
@@ -64,6 +68,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<bool> WriteText(std::string_view head, std::string_view body);
   boost::asio::awaitable<bool> Answer(const Response& response, Method method,
                                       Persistence persistence);
+  boost::asio::awaitable<void> Converse(std::shared_ptr<Upgrade> upgrade);
   boost::asio::awaitable<void> Linger();
   void Close();
 
@@ -74,7 +79,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void ArmTimer(Duration when);
   void OnTimer();
 
-  Socket socket_;
+  Socket socket_;  // closed once there is a websocket_
+  std::unique_ptr<WebSocket> websocket_;
   const Peer peer_;
   const SessionContext& context_;
   RequestReader reader_;

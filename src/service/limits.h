@@ -34,6 +34,11 @@ struct Limits {
   // How long a stopping server waits for the requests it has begun.
   std::chrono::milliseconds drain_timeout{5'000};
 
+  // WebSocket. The largest message a peer may send, and how long it may be silent before it is
+  // asked whether it is alive; after as much silence again it is dropped.
+  std::size_t ws_message_bytes_max = std::size_t{32} * 1024;
+  std::chrono::milliseconds ws_ping_interval{25'000};
+
   // Storage. What may wait for the writer and for the readers, how many writes share one commit,
   // how many reads run at once, and how long a request's storage may take in all.
   std::size_t write_queue_max = 4096;
