@@ -6,7 +6,9 @@
 #include "store/agents.h"
 #include "store/contacts.h"
 #include "store/events.h"
-#include "store/message_retention.h" "store/inbox.h" "store/messages.h"
+#include "store/message_retention.h"
+         "store/inbox.h"
+         "store/messages.h"
 #include "store/meta.h"
 #include "store/ping.h"
 #include "store/receipts.h"
@@ -20,12 +22,18 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     // One line per noun.
-    for (const auto& statements : MessageStatements(), {
+    for (const auto& statements : {
              AgentStatements(),
              ContactStatements(),
              EventStatements(),
+             InboxStatements(),
+             MessageStatements(),
+             MessageRetentionStatements(),
              MetaStatements(),
-             PingStatements(), InboxStatements(), MessageRetentionStatements(), ReceiptStatements(), ThreadStatements(), TopicStatements()})
+             PingStatements(),
+             ReceiptStatements(),
+             ThreadStatements(),
+             TopicStatements(),
          }) {
       std::ranges::copy(statements, std::back_inserter(all));
     }
