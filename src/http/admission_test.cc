@@ -157,7 +157,7 @@ TEST_F(AdmissionTest, IdentityFieldsAreSentOnceAndAsUtf8) {
 }
 
 TEST_F(AdmissionTest, TheActorIsFoundWhereTheRowSays) {
-  const auto actor = [&](std::string target, std::string body, Fields fields = {}) {
+  const auto actor = [&](const char* target, const char* body, Fields fields = {}) {
     const std::string who = Outcome(To(Method::kPost, target, body, fields));
     return who.starts_with("4") ? who : who.substr(who.rfind(':') + 1);
   };
@@ -214,6 +214,8 @@ TEST_F(AdmissionTest, WritesInAnAgentsNameNeedItsTokenWhereTheServerAsksForIt) {
       EXPECT_EQ(outcome, "403 agent_token_required");
     }
   }
+  EXPECT_THAT(Ask(test_router_, To(Method::kPost, "/7/read")).body,
+              HasSubstr("the request names no agent: name it, and send its token"));
   EXPECT_EQ(Who({}), "local:-:none::");  // reads need none
 }
 
