@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "http/agents.h"
 #include "http/health.h"
 #include "http/mail.h"
 #include "http/openapi.h"
@@ -12,6 +13,7 @@ namespace interlock::http {
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
+        AgentRoutes(),
         HealthRoutes(),
         MailRoutes(),
         OpenApiRoutes(),

@@ -408,4 +408,10 @@ awaitable<Result<std::int64_t>> Agents::CountActive() {
   co_return co_await Read<std::int64_t>(storage_, std::move(read));
 }
 
+std::string AgentJson(const domain::Agent& agent) { return store::AgentJson(agent); }
+
+std::string PoliciesJson(std::string_view id, domain::Policies policies) {
+  return store::PoliciesJson(id, policies);
+}
+
 }  // namespace interlock::service

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -106,5 +107,11 @@ class Agents {
   UuidMaker& uuids_;
   const Limits limits_;
 };
+
+// The agent object as lists, answers and events show it: no token, no policies.
+std::string AgentJson(const domain::Agent& agent);
+
+// {"agent_id","policy","live_contact_policy"}
+std::string PoliciesJson(std::string_view id, domain::Policies policies);
 
 }  // namespace interlock::service

@@ -1,0 +1,416 @@
+#include "http/agents.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time_text.h"
+#include "domain/agent.h"
+#include "domain/text.h"
+#include "http/app.h"
+#include "http/body.h"
+#include "json/object_text.h"
+#include "json/parse.h"
+#include "json/schema.h"
+#include "service/agents.h"
+
+namespace interlock::http {
+namespace {
+
+using Answer = boost::asio::awaitable<Result<Response>>;
+using service::AgentRef;
+using Texts = std::vector<std::string>;
+
+AgentRef RefOf(const Request& request) {
+  return {.id = request.Param("id"), .project = request.project};
+}
+
+// Coming and going.
+
+struct RegisterBody {
+  std::optional<std::string> name;
+  std::optional<std::string> session_id;
+  std::optional<std::string> project;  // the dispatcher's to look at
+  std::optional<domain::Capabilities> capabilities;
+  std::optional<domain::Metadata> metadata;
+  std::optional<std::string> status;
+};
+IL_JSON_FIELDS(RegisterBody, name, session_id, project, capabilities, metadata, status)
+
+json::Value RegisteredSchema() {
+  return json::ObjectSchema({{"agent_id", json::StringSchema()},
+                             {"session_id", json::StringSchema()},
+                             {"name", json::StringSchema()},
+                             {"token", json::StringSchema()},
+                             {"cursor", json::IntegerSchema()}});
+}
+
+// The token by which the caller has shown which agent it is; empty when it has not.
+Secret ShownToken(const Request& request) {
+  if (request.caller.identity != auth::Caller::Identity::kProved) return {};
+  return Secret(std::string(domain::Trim(request.headers.Find("X-Agent-Token").value_or(""))));
+}
+
+Answer PostAgent(App& app, Request request) {
+  IL_CO_TRY(RegisterBody body, DecodeBody<RegisterBody>(request));
+  service::Agents::Registration registration = {
+      .project = request.project.value_or(""),
+      .name = std::move(body.name).value_or(""),
+      .session_id = std::move(body.session_id).value_or(""),
+      .capabilities = std::move(body.capabilities),
+      .metadata = std::move(body.metadata),
+      .status = std::move(body.status).value_or(""),
+      .shown_token = ShownToken(request)};
+  IL_CO_TRY(const auto made, co_await app.agents.Register(std::move(registration)));
+  co_return Response::Json(200, json::ObjectText()
+                                    .Add("agent_id", made.agent.id)
+                                    .Add("session_id", made.agent.session_id)
+                                    .Add("name", made.agent.name)
+                                    .Add("token", made.token.Reveal())
+                                    .Add("cursor", 0)
+                                    .Text());
+}
+
+Answer DeleteAgent(App& app, Request request) {
+  AgentRef ref = RefOf(request);
+  IL_CO_TRY_VOID(co_await app.agents.Deregister(std::move(ref)));
+  Response response;
+  response.status = 204;
+  co_return response;
+}
+
+struct HeartbeatBody {
+  std::optional<std::string> focus_state;
+};
+IL_JSON_FIELDS(HeartbeatBody, focus_state)
+
+json::Value HeartbeatSchema() { return json::ObjectSchema({{"agent_id", json::StringSchema()}}); }
+
+Answer PostHeartbeat(App& app, Request request) {
+  IL_CO_TRY(HeartbeatBody body, DecodeBody<HeartbeatBody>(request));
+  AgentRef ref = RefOf(request);
+  std::string focus = std::move(body.focus_state).value_or("");
+  IL_CO_TRY_VOID(co_await app.agents.Heartbeat(std::move(ref), std::move(focus)));
+  co_return Response::Json(200, json::ObjectText().Add("agent_id", request.Param("id")).Text());
+}
+
+// Who is there.
+
+json::Value AgentSchema() {
+  return json::ObjectSchema(
+      {{"agent_id", json::StringSchema()},
+       {"session_id", json::StringSchema()},
+       {"name", json::StringSchema()},
+       {"project", json::StringSchema()},
+       {"capabilities", json::NullableSchema(json::ArraySchema(json::StringSchema()))},
+       {"metadata", json::NullableSchema(json::MapSchema(json::StringSchema()))},
+       {"status", json::StringSchema()},
+       {"last_seen", json::TimeSchema()},
+       {"created_at", json::TimeSchema()}});
+}
+
+json::Value AgentListSchema() {
+  return json::ObjectSchema({{"agents", json::ArraySchema(AgentSchema())}});
+}
+
+// The items of "a, b,,c", trimmed; blank ones do not count.
+Texts CommaList(std::string_view text) {
+  Texts items;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = domain::Trim(text.substr(0, comma));
+    if (!item.empty()) items.emplace_back(item);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return items;
+}
+
+Answer GetAgents(App& app, Request request) {
+  service::Agents::Filter filter = {.project = request.project,
+                                    .capabilities = CommaList(request.Query("capability"))};
+  IL_CO_TRY(const auto agents, co_await app.agents.List(std::move(filter)));
+  json::ArrayText list;
+  for (const domain::Agent& agent : agents) list.AddRaw(service::AgentJson(agent));
+  co_return Response::Json(200, json::ObjectText().Add("agents", list).Text());
+}
+
+json::Value PresenceSchema() {
+  const json::Value text = json::StringSchema();
+  json::Value agent = json::ObjectSchema({{"agent_id", text},
+                                          {"kind", text},
+                                          {"status", text},
+                                          {"last_seen", json::TimeSchema()},
+                                          {"repo", text},
+                                          {"files", json::ArraySchema(text)},
+                                          {"objective", text},
+                                          {"confidence", text},
+                                          {"active_bead_id", text},
+                                          {"thread_id", text}});
+  return json::ObjectSchema({{"agents", json::ArraySchema(std::move(agent))}});
+}
+
+// What an agent's metadata calls files_touched: a JSON array of strings, as text. Trimmed, without
+// the blank ones; what is anything else holds none.
+Texts FilesOf(const domain::Agent& agent) {
+  const auto parsed = json::Parse(domain::MetadataText(agent, "files_touched"));
+  if (!parsed.ok() || !parsed->is_array()) return {};
+  Texts files;
+  for (const json::Value& item : parsed->get_array()) {
+    if (item.is_null()) continue;
+    if (!item.is_string()) return {};
+    const std::string_view file = domain::Trim(json::View(item.get_string()));
+    if (!file.empty()) files.emplace_back(file);
+  }
+  return files;
+}
+
+json::ObjectText PresenceOf(const domain::Agent& agent) {
+  const auto text = [&agent](const char* key, std::string_view otherwise) {
+    const std::string_view value = domain::MetadataText(agent, key);
+    return value.empty() ? otherwise : value;
+  };
+  json::ObjectText presence;
+  presence.Add("agent_id", agent.id)
+      .Add("kind", text("agent_kind", ""))
+      .Add("status", text("status", domain::Trim(agent.status)))
+      .Add("last_seen", FormatRfc3339(agent.last_seen, Fraction::kNone))
+      .Add("repo", text("repo", ""))
+      .Add("files", FilesOf(agent))
+      .Add("objective", text("objective", ""))
+      .Add("confidence", text("active_bead_confidence", "unknown"))
+      .Add("active_bead_id", text("active_bead_id", ""))
+      .Add("thread_id", text("thread_id", ""));
+  return presence;
+}
+
+Answer GetPresence(App& app, Request request) {
+  service::Agents::Filter filter = {
+      .project = request.project,
+      .repo = std::string(domain::Trim(request.Query("repo"))),
+      .active_bead_id = std::string(domain::Trim(request.Query("active_bead_id")))};
+  IL_CO_TRY(const auto agents, co_await app.agents.List(std::move(filter)));
+  json::ArrayText list;
+  for (const domain::Agent& agent : agents) list.Add(PresenceOf(agent));
+  co_return Response::Json(200, json::ObjectText().Add("agents", list).Text());
+}
+
+// What one is.
+
+struct MetadataBody {
+  std::optional<domain::Metadata> metadata;
+};
+IL_JSON_FIELDS(MetadataBody, metadata)
+
+json::Value MetadataSchema() {
+  return json::ObjectSchema({{"metadata", json::MapSchema(json::StringSchema())}});
+}
+
+Answer PatchMetadata(App& app, Request request) {
+  IL_CO_TRY(MetadataBody body, DecodeBody<MetadataBody>(request));
+  AgentRef ref = RefOf(request);
+  domain::Metadata entries = std::move(body.metadata).value_or(domain::Metadata());
+  IL_CO_TRY(const auto agent,
+            co_await app.agents.MergeMetadata(std::move(ref), std::move(entries)));
+  co_return Response::Json(200, service::AgentJson(agent));
+}
+
+// Who may write to one.
+
+struct PolicyBody {
+  std::optional<std::string> policy;
+  std::optional<std::string> live_contact_policy;
+};
+IL_JSON_FIELDS(PolicyBody, policy, live_contact_policy)
+
+json::Value OnePolicySchema() {
+  return json::EnumSchema({"open", "auto", "contacts_only", "block_all"});
+}
+
+json::Value PolicyBodySchema() {
+  return json::ObjectSchema({{"policy", OnePolicySchema(), json::Need::kOptional},
+                             {"live_contact_policy", OnePolicySchema(), json::Need::kOptional}});
+}
+
+json::Value PolicySchema() {
+  return json::ObjectSchema({{"agent_id", json::StringSchema()},
+                             {"policy", OnePolicySchema()},
+                             {"live_contact_policy", OnePolicySchema()}});
+}
+
+Answer GetPolicy(App& app, Request request) {
+  AgentRef ref = RefOf(request);
+  IL_CO_TRY(const auto policies, co_await app.agents.PoliciesOf(std::move(ref)));
+  co_return Response::Json(200, service::PoliciesJson(request.Param("id"), policies));
+}
+
+Answer SetPolicy(App& app, Request request) {
+  IL_CO_TRY(PolicyBody body, DecodeBody<PolicyBody>(request));
+  AgentRef ref = RefOf(request);
+  service::Agents::PolicyChange change = {.mail = std::move(body.policy).value_or(""),
+                                          .live = std::move(body.live_contact_policy).value_or("")};
+  IL_CO_TRY(const auto policies,
+            co_await app.agents.SetPolicies(std::move(ref), std::move(change)));
+  co_return Response::Json(200, service::PoliciesJson(request.Param("id"), policies));
+}
+
+struct ContactBody {
+  std::optional<std::string> contact;
+};
+IL_JSON_FIELDS(ContactBody, contact)
+
+json::Value ContactBodySchema() { return json::ObjectSchema({{"contact", json::StringSchema()}}); }
+
+json::Value ContactsSchema() {
+  return json::ObjectSchema({{"contacts", json::ArraySchema(json::StringSchema())}});
+}
+
+Response ContactsAnswer(const Texts& contacts) {
+  return Response::Json(200, json::ObjectText().Add("contacts", contacts).Text());
+}
+
+Answer GetContacts(App& app, Request request) {
+  AgentRef ref = RefOf(request);
+  IL_CO_TRY(const auto contacts, co_await app.agents.ContactsOf(std::move(ref)));
+  co_return ContactsAnswer(contacts);
+}
+
+Answer PostContact(App& app, Request request) {
+  IL_CO_TRY(ContactBody body, DecodeBody<ContactBody>(request));
+  AgentRef ref = RefOf(request);
+  std::string contact = std::move(body.contact).value_or("");
+  IL_CO_TRY(const auto contacts,
+            co_await app.agents.AddContact(std::move(ref), std::move(contact)));
+  co_return ContactsAnswer(contacts);
+}
+
+Answer DeleteContact(App& app, Request request) {
+  AgentRef ref = RefOf(request);
+  std::string contact = request.Param("contact");
+  IL_CO_TRY(const auto contacts,
+            co_await app.agents.RemoveContact(std::move(ref), std::move(contact)));
+  co_return ContactsAnswer(contacts);
+}
+
+constexpr QueryParameter kProjectParameter = {
+    "project", QueryParameter::Type::kText,
+    "Only this project; without it, and without a key, every project."};
+constexpr std::array kListQuery = {
+    kProjectParameter,
+    QueryParameter{"capability", QueryParameter::Type::kText,
+                   "Comma-separated; only agents that have at least one of them."},
+};
+constexpr std::array kPresenceQuery = {
+    kProjectParameter,
+    QueryParameter{"repo", QueryParameter::Type::kText, "Only agents at work in this repository."},
+    QueryParameter{"active_bead_id", QueryParameter::Type::kText,
+                   "Only agents at work on this bead."},
+};
+constexpr std::array kRegisterFailures = {
+    Failure{409, "The session has an agent that was seen within the last five minutes."},
+};
+
+constexpr std::array kRoutes = {
+    Route{.method = Method::kPost,
+          .path = "/api/agents",
+          .handler = PostAgent,
+          .summary = "Registers an agent, or takes the agent of a session up again.",
+          .project = ProjectFrom::kBody,
+          .body = BodyKind::kJson,
+          .body_schema = json::SchemaOf<RegisterBody>,
+          .answer_schema = RegisteredSchema,
+          .failures = kRegisterFailures},
+    Route{.method = Method::kGet,
+          .path = "/api/agents",
+          .handler = GetAgents,
+          .summary = "Lists the agents, the last seen first; at most 10 000.",
+          .project = ProjectFrom::kQueryChecked,
+          .answer_schema = AgentListSchema,
+          .query = kListQuery},
+    Route{.method = Method::kGet,
+          .path = "/api/agents/presence",
+          .handler = GetPresence,
+          .summary = "Says who is at work on what, as the agents' metadata has it.",
+          .project = ProjectFrom::kQueryChecked,
+          .answer_schema = PresenceSchema,
+          .query = kPresenceQuery},
+    Route{.method = Method::kDelete,
+          .path = "/api/agents/{id}",
+          .handler = DeleteAgent,
+          .summary = "Deregisters an agent: it is listed no more, its mail is kept.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .success = 204},
+    Route{.method = Method::kPost,
+          .path = "/api/agents/{id}/heartbeat",
+          .handler = PostHeartbeat,
+          .summary = "Shows that an agent lives and, if it says so, what it does right now.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .body = BodyKind::kOptionalJson,
+          .body_schema = json::SchemaOf<HeartbeatBody>,
+          .answer_schema = HeartbeatSchema},
+    Route{.method = Method::kPatch,
+          .path = "/api/agents/{id}/metadata",
+          .handler = PatchMetadata,
+          .summary = "Adds entries to an agent's metadata; those it does not name stay.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .body = BodyKind::kJson,
+          .body_schema = MetadataSchema,
+          .answer_schema = AgentSchema},
+    Route{.method = Method::kGet,
+          .path = "/api/agents/{id}/policy",
+          .handler = GetPolicy,
+          .summary = "Who may write to an agent; of one that is unknown, the defaults.",
+          .project = ProjectFrom::kKey,
+          .answer_schema = PolicySchema},
+    Route{.method = Method::kPost,
+          .path = "/api/agents/{id}/policy",
+          .handler = SetPolicy,
+          .summary = "Sets who may write to an agent: policy, live_contact_policy or both.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .body = BodyKind::kJson,
+          .body_schema = PolicyBodySchema,
+          .answer_schema = PolicySchema},
+    Route{.method = Method::kPut,
+          .path = "/api/agents/{id}/policy",
+          .handler = SetPolicy,
+          .summary = "The same as POST.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .body = BodyKind::kJson,
+          .body_schema = PolicyBodySchema,
+          .answer_schema = PolicySchema},
+    Route{.method = Method::kGet,
+          .path = "/api/agents/{id}/contacts",
+          .handler = GetContacts,
+          .summary = "Lists whom an agent lets write to it, whatever its policy but block_all.",
+          .project = ProjectFrom::kKey,
+          .answer_schema = ContactsSchema},
+    Route{.method = Method::kPost,
+          .path = "/api/agents/{id}/contacts",
+          .handler = PostContact,
+          .summary = "Lets another agent write to this one.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .body = BodyKind::kJson,
+          .body_schema = ContactBodySchema,
+          .answer_schema = ContactsSchema},
+    Route{.method = Method::kDelete,
+          .path = "/api/agents/{id}/contacts/{contact...}",
+          .handler = DeleteContact,
+          .summary = "Takes that back.",
+          .project = ProjectFrom::kKey,
+          .actor = ActorFrom::kPathId,
+          .answer_schema = ContactsSchema},
+};
+
+}  // namespace
+
+std::span<const Route> AgentRoutes() { return kRoutes; }
+
+}  // namespace interlock::http
