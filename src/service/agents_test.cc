@@ -45,7 +45,7 @@ struct Logged {
   Timestamp created_at;
 };
 
-class AgentsTest : public ServiceTest {
+class AgentsServiceTest : public ServiceTest {
  protected:
   using Registration = Agents::Registration;
   using Registered = Agents::Registered;
@@ -55,7 +55,9 @@ class AgentsTest : public ServiceTest {
   }
   // The error of a registration that must fail.
   Error Refused(Registration registration) {
-    return Run(agents_.Register(std::move(registration))).error();
+    const auto result = Run(agents_.Register(std::move(registration)));
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? Error(Errc::kInternal, "it was not refused") : result.error();
   }
   Result<void> Heartbeat(const std::string& id, const std::string& focus = "") {
     return Run(agents_.Heartbeat({.id = id}, focus));
@@ -93,7 +95,7 @@ class AgentsTest : public ServiceTest {
   Agents agents_{*storage_, clock_, random_, uuids_};
 };
 
-TEST_F(AgentsTest, ANewAgentHasWhatItSentAndTheDefaults) {
+TEST_F(AgentsServiceTest, ANewAgentHasWhatItSentAndTheDefaults) {
   const Registered made = Register({.project = "p",
                                     .name = "  Ada ",
                                     .session_id = " {0198C5E2-7b1c-7d3e-8f00-0123456789ab}\n",
@@ -114,7 +116,7 @@ TEST_F(AgentsTest, ANewAgentHasWhatItSentAndTheDefaults) {
   EXPECT_EQ(Uuid::Parse(made.agent.id).value().version(), 7);
 }
 
-TEST_F(AgentsTest, NothingIsSharedByAgentsWithoutASession) {
+TEST_F(AgentsServiceTest, NothingIsSharedByAgentsWithoutASession) {
   const Registered one = Register({.project = "p", .session_id = " "});
   const Registered two = Register({.project = "p"});
   EXPECT_NE(one.agent.id, two.agent.id);
@@ -123,7 +125,7 @@ TEST_F(AgentsTest, NothingIsSharedByAgentsWithoutASession) {
   EXPECT_FALSE(one.token.Matches(two.token.Reveal()));
 }
 
-TEST_F(AgentsTest, ASessionThatIsNoUuidIsRefusedWithTheTextClientsKnow) {
+TEST_F(AgentsServiceTest, ASessionThatIsNoUuidIsRefusedWithTheTextClientsKnow) {
   const Error error = Refused({.project = "p", .session_id = " not\"one "});
   EXPECT_EQ(error.code(), Errc::kInvalidArgument);
   EXPECT_EQ(error.slug(), "invalid session_id: must be a valid UUID: \"not\"one\"");
@@ -139,7 +141,7 @@ TEST_F(AgentsTest, ASessionThatIsNoUuidIsRefusedWithTheTextClientsKnow) {
   EXPECT_NE(cut.slug().find("€…\""), std::string_view::npos) << cut.slug();
 }
 
-TEST_F(AgentsTest, ATokenIsThirtyTwoCharactersAndStoredAsItsHashOnly) {
+TEST_F(AgentsServiceTest, ATokenIsThirtyTwoCharactersAndStoredAsItsHashOnly) {
   const Registered made = Register({.project = "p"});
   const std::string& token = made.token.Reveal();
   EXPECT_EQ(token.size(), 32U);
@@ -163,7 +165,7 @@ TEST_F(AgentsTest, ATokenIsThirtyTwoCharactersAndStoredAsItsHashOnly) {
   for (const Logged& event : Events()) EXPECT_EQ(event.data.find(token), std::string::npos);
 }
 
-TEST_F(AgentsTest, AnActiveSessionIsRefusedAndAStaleOneTakenOver) {
+TEST_F(AgentsServiceTest, AnActiveSessionIsRefusedAndAStaleOneTakenOver) {
   const Registered first = Register({.project = "p",
                                      .name = "old",
                                      .session_id = kSession,
@@ -195,13 +197,13 @@ TEST_F(AgentsTest, AnActiveSessionIsRefusedAndAStaleOneTakenOver) {
   EXPECT_EQ(Run(agents_.OfToken(second.token)).value(), first.agent.id);
 }
 
-TEST_F(AgentsTest, ASessionBelongsToItsProject) {
+TEST_F(AgentsServiceTest, ASessionBelongsToItsProject) {
   const Registered here = Register({.project = "p", .session_id = kSession});
   const Registered there = Register({.project = "q", .session_id = kSession});
   EXPECT_NE(here.agent.id, there.agent.id);
 }
 
-TEST_F(AgentsTest, AnAgentTakesItsOwnSessionUpAgainAtOnce) {
+TEST_F(AgentsServiceTest, AnAgentTakesItsOwnSessionUpAgainAtOnce) {
   const Registered first = Register({.project = "p", .session_id = kSession});
   const Registered stranger = Register({.project = "p"});
   EXPECT_EQ(Refused({.project = "p", .session_id = kSession, .shown_token = stranger.token}).code(),
@@ -214,7 +216,7 @@ TEST_F(AgentsTest, AnAgentTakesItsOwnSessionUpAgainAtOnce) {
       << "the old token is worth nothing";
 }
 
-TEST_F(AgentsTest, FiftyThreadsThatRegisterOneSessionGiveOneAgent) {
+TEST_F(AgentsServiceTest, FiftyThreadsThatRegisterOneSessionGiveOneAgent) {
   const auto rounds = testing::kSlowBuild ? 2 : 10;
   for (int round = 0; round < rounds; ++round) {
     const std::string session = uuids_.Next().Text();
@@ -233,7 +235,7 @@ TEST_F(AgentsTest, FiftyThreadsThatRegisterOneSessionGiveOneAgent) {
 }
 
 // Stale, so that each could have it: only the first finds it so.
-TEST_F(AgentsTest, FiftyThreadsThatTakeAStaleSessionOverGiveOneToken) {
+TEST_F(AgentsServiceTest, FiftyThreadsThatTakeAStaleSessionOverGiveOneToken) {
   const Registered first = Register({.project = "p", .session_id = kSession});
   clock_.Advance(minutes(6));
   std::atomic<int> made = 0;
@@ -243,7 +245,7 @@ TEST_F(AgentsTest, FiftyThreadsThatTakeAStaleSessionOverGiveOneToken) {
   EXPECT_EQ(made, 1);
 }
 
-TEST_F(AgentsTest, ConcurrentAgentsWithoutANameGetDifferentOnes) {
+TEST_F(AgentsServiceTest, ConcurrentAgentsWithoutANameGetDifferentOnes) {
   constexpr int kThreads = 8;
   const int each = testing::kSlowBuild ? 20 : 100;
   OnThreads(kThreads, [&](int) {
@@ -256,7 +258,7 @@ TEST_F(AgentsTest, ConcurrentAgentsWithoutANameGetDifferentOnes) {
   EXPECT_EQ(names.size(), listed.size());
 }
 
-TEST_F(AgentsTest, InACrowdedProjectANameGetsTheNextFreeNumber) {
+TEST_F(AgentsServiceTest, InACrowdedProjectANameGetsTheNextFreeNumber) {
   const auto connection = file_.Open();
   const auto count = static_cast<std::int64_t>(domain::kPlainNames);
   ASSERT_TRUE(connection->BeginExclusive().ok());
@@ -276,7 +278,7 @@ TEST_F(AgentsTest, InACrowdedProjectANameGetsTheNextFreeNumber) {
   EXPECT_FALSE(Register({.project = "q"}).agent.name.ends_with(" 2")) << "it is empty there";
 }
 
-TEST_F(AgentsTest, WhatAnAgentSaysOfItselfIsBounded) {
+TEST_F(AgentsServiceTest, WhatAnAgentSaysOfItselfIsBounded) {
   const Limits limits;
   const auto error = [&](const Registration& registration) {
     const auto result = Run(agents_.Register(registration));
@@ -306,7 +308,7 @@ TEST_F(AgentsTest, WhatAnAgentSaysOfItselfIsBounded) {
                   .ok());
 }
 
-TEST_F(AgentsTest, AHeartbeatMovesLastSeenAndLogsNothing) {
+TEST_F(AgentsServiceTest, AHeartbeatMovesLastSeenAndLogsNothing) {
   const std::string id = Register({.project = "p"}).agent.id;
   clock_.Advance(seconds(7));
   ASSERT_TRUE(Heartbeat(id, "tool-use").ok());
@@ -319,7 +321,7 @@ TEST_F(AgentsTest, AHeartbeatMovesLastSeenAndLogsNothing) {
   EXPECT_EQ(Events().size(), 1U);
 }
 
-TEST_F(AgentsTest, AHeartbeatNeedsALivingAgentOfTheProjectAndAFocusThatExists) {
+TEST_F(AgentsServiceTest, AHeartbeatNeedsALivingAgentOfTheProjectAndAFocusThatExists) {
   const std::string id = Register({.project = "p"}).agent.id;
   const Timestamp born = clock_.Now();
   clock_.Advance(seconds(7));
@@ -338,7 +340,7 @@ TEST_F(AgentsTest, AHeartbeatNeedsALivingAgentOfTheProjectAndAFocusThatExists) {
   EXPECT_EQ(beat(id, "p", ""), "not_found");
 }
 
-TEST_F(AgentsTest, AListIsFilteredByOneOfSeveralCapabilitiesAndByMetadata) {
+TEST_F(AgentsServiceTest, AListIsFilteredByOneOfSeveralCapabilitiesAndByMetadata) {
   const std::string a = Register({.project = "p",
                                   .capabilities = Texts{"build", "test"},
                                   .metadata = domain::Metadata{{"repo", " r1 "}}})
@@ -368,7 +370,7 @@ TEST_F(AgentsTest, AListIsFilteredByOneOfSeveralCapabilitiesAndByMetadata) {
   EXPECT_EQ(Run(agents_.CountActive()).value(), 1);
 }
 
-TEST_F(AgentsTest, MetadataIsMergedKeyByKeyAndCountsAsASignOfLife) {
+TEST_F(AgentsServiceTest, MetadataIsMergedKeyByKeyAndCountsAsASignOfLife) {
   const std::string id =
       Register({.project = "p", .metadata = domain::Metadata{{"a", "1"}, {"b", "2"}}}).agent.id;
   clock_.Advance(seconds(3));
@@ -381,7 +383,7 @@ TEST_F(AgentsTest, MetadataIsMergedKeyByKeyAndCountsAsASignOfLife) {
             (domain::Metadata{{"x", "y"}}));
 }
 
-TEST_F(AgentsTest, MetadataThatIsEmptyTooMuchOrNobodysIsRefused) {
+TEST_F(AgentsServiceTest, MetadataThatIsEmptyTooMuchOrNobodysIsRefused) {
   const std::string id = Register({.project = "p"}).agent.id;
   const auto merge = [&](AgentRef ref, domain::Metadata entries) {
     const auto result = Run(agents_.MergeMetadata(std::move(ref), std::move(entries)));
@@ -399,7 +401,7 @@ TEST_F(AgentsTest, MetadataThatIsEmptyTooMuchOrNobodysIsRefused) {
 }
 
 // A lost update would drop keys of others.
-TEST_F(AgentsTest, ConcurrentMergesLoseNothing) {
+TEST_F(AgentsServiceTest, ConcurrentMergesLoseNothing) {
   const std::string id = Register({.project = "p"}).agent.id;
   OnThreads(8, [&](int t) {
     for (int i = 0; i < 10; ++i) {
@@ -410,7 +412,7 @@ TEST_F(AgentsTest, ConcurrentMergesLoseNothing) {
   EXPECT_EQ(Find(id)->metadata->size(), 80U);
 }
 
-TEST_F(AgentsTest, PoliciesAreSetOneByOneAndReadBack) {
+TEST_F(AgentsServiceTest, PoliciesAreSetOneByOneAndReadBack) {
   const std::string id = Register({.project = "p"}).agent.id;
   const auto set = [&](Agents::PolicyChange change) {
     return Run(agents_.SetPolicies({.id = id, .project = "p"}, std::move(change))).value();
@@ -428,7 +430,7 @@ TEST_F(AgentsTest, PoliciesAreSetOneByOneAndReadBack) {
             (domain::Policies{.mail = kContactsOnly, .live = kOpen}));
 }
 
-TEST_F(AgentsTest, PoliciesOfNobodyAreTheDefaultsAndCannotBeSet) {
+TEST_F(AgentsServiceTest, PoliciesOfNobodyAreTheDefaultsAndCannotBeSet) {
   const std::string id = Register({.project = "p"}).agent.id;
   EXPECT_EQ(Run(agents_.PoliciesOf({.id = "nobody", .project = "p"})).value(), domain::Policies());
   EXPECT_EQ(Run(agents_.PoliciesOf({.id = id, .project = "q"})).error().code(), Errc::kNotFound);
@@ -444,7 +446,7 @@ TEST_F(AgentsTest, PoliciesOfNobodyAreTheDefaultsAndCannotBeSet) {
             "invalid live_contact_policy: must be open, auto, contacts_only, or block_all");
 }
 
-TEST_F(AgentsTest, ContactsComeAndGoOneWayAndOnlyChangesAreLogged) {
+TEST_F(AgentsServiceTest, ContactsComeAndGoOneWayAndOnlyChangesAreLogged) {
   const std::string a = Register({.project = "p"}).agent.id;
   const std::string b = Register({.project = "p"}).agent.id;
   EXPECT_EQ(Run(agents_.AddContact({.id = a}, " x ")).value(), Texts{"x"});
@@ -466,7 +468,7 @@ TEST_F(AgentsTest, ContactsComeAndGoOneWayAndOnlyChangesAreLogged) {
   }
 }
 
-TEST_F(AgentsTest, ContactsAreBoundedNamedAndSomebodys) {
+TEST_F(AgentsServiceTest, ContactsAreBoundedNamedAndSomebodys) {
   const std::string id = Register({.project = "p"}).agent.id;
   Agents few(*storage_, clock_, random_, uuids_, Limits{.contacts_max = 2});
   const auto add = [&](AgentRef ref, const std::string& contact) {
@@ -487,7 +489,7 @@ TEST_F(AgentsTest, ContactsAreBoundedNamedAndSomebodys) {
             Errc::kNotFound);
 }
 
-TEST_F(AgentsTest, ADeregisteredAgentIsGoneButItsSessionAndPoliciesWait) {
+TEST_F(AgentsServiceTest, ADeregisteredAgentIsGoneButItsSessionAndPoliciesWait) {
   const Registered made = Register({.project = "p", .session_id = kSession});
   const AgentRef ref = {.id = made.agent.id, .project = "p"};
   ASSERT_TRUE(Run(agents_.SetPolicies(ref, {.mail = "block_all"})).ok());
@@ -509,7 +511,7 @@ TEST_F(AgentsTest, ADeregisteredAgentIsGoneButItsSessionAndPoliciesWait) {
   EXPECT_EQ(Run(agents_.OfToken(again.token)).value(), ref.id);
 }
 
-TEST_F(AgentsTest, EveryChangeHasItsOneEvent) {
+TEST_F(AgentsServiceTest, EveryChangeHasItsOneEvent) {
   const Registered made = Register({.project = "p", .name = "Ada", .session_id = kSession});
   const AgentRef ref = {.id = made.agent.id};
   clock_.Advance(seconds(1));
