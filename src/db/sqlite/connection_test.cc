@@ -41,6 +41,7 @@ TEST(ConnectionTest, OpensInWalModeWithForeignKeysAndTheAskedDurability) {
   auto full = Connection::Open(options).value();
   EXPECT_EQ(Text(*full, "PRAGMA journal_mode"), "wal");
   EXPECT_EQ(Int(*full, "PRAGMA foreign_keys"), 1);
+  EXPECT_EQ(Int(*full, "PRAGMA temp_store"), 2);  // memory
   EXPECT_EQ(Int(*full, "PRAGMA synchronous"), 2);
   EXPECT_EQ(Int(*full, "PRAGMA busy_timeout"), 250);
   options.durability = Durability::kFast;
