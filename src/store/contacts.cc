@@ -23,20 +23,24 @@ constexpr db::Sql kAdd =
 // contacts' primary key.
 constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contact_id = ?2";
 
-// The primary keys of agents, contacts and thread_members. 64 ids a time; a shorter list repeats
-// its last one.
-constexpr std::size_t kIdsPerStatement = 64;
+// The primary keys of agents, contacts and thread_members. A list of ids is filled up by repeating
+// the last one, in the shortest form that holds it: SQLite sorts them all before it looks.
+#define IL_RECIPIENT_FACTS                                                    \
+  "id, contact_policy, live_contact_policy, "                                 \
+  "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?1), " \
+  "EXISTS (SELECT 1 FROM thread_members "                                     \
+  "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1) "     \
+  "FROM agents WHERE id IN "
 constexpr std::size_t kFixedParameters = 3;
-constexpr db::Sql kRecipientFacts =
-    "SELECT id, contact_policy, live_contact_policy, "
-    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?1), "
-    "EXISTS (SELECT 1 FROM thread_members "
-    "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1) "
-    "FROM agents WHERE id IN ("
-    "?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
-    "?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,"
-    "?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,?49,?50,?51,"
-    "?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66,?67)";
+constexpr std::size_t kIdsPerStatement = 64;
+constexpr db::Sql kFactsOfOne = "SELECT " IL_RECIPIENT_FACTS "(?4)";
+constexpr db::Sql kFactsOf8 = "SELECT " IL_RECIPIENT_FACTS "(?4,?5,?6,?7,?8,?9,?10,?11)";
+constexpr db::Sql kFactsOf64 = "SELECT " IL_RECIPIENT_FACTS
+                               "(?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+                               "?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,"
+                               "?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,?49,?50,?51,"
+                               "?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66,?67)";
+#undef IL_RECIPIENT_FACTS
 
 // agents_living, and contacts' primary key.
 constexpr db::Sql kAudienceFacts =
@@ -46,10 +50,11 @@ constexpr db::Sql kAudienceFacts =
     "ORDER BY last_seen, id";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kList), IL_SQL(kAdd), IL_SQL(kRemove), IL_SQL(kRecipientFacts), IL_SQL(kAudienceFacts),
+    IL_SQL(kList),     IL_SQL(kAdd),       IL_SQL(kRemove),        IL_SQL(kFactsOfOne),
+    IL_SQL(kFactsOf8), IL_SQL(kFactsOf64), IL_SQL(kAudienceFacts),
 };
 
-// Of a row of kRecipientFacts and its like, whose agent is known.
+// Of a row of kFactsOfOne and its like, whose agent is known.
 RecipientFacts FactsFrom(const db::Row& row, std::string agent) {
   const domain::Policies defaults;
   return {.agent = std::move(agent),
@@ -57,6 +62,13 @@ RecipientFacts FactsFrom(const db::Row& row, std::string agent) {
                        .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live)},
           .sender_is_contact = row.Bool(3),
           .posted_in_thread = row.Bool(4)};
+}
+
+// The statement for a list of that length, and how many ids it takes.
+std::pair<db::Sql, std::size_t> FactsOf(std::size_t length) {
+  if (length == 1) return {kFactsOfOne, 1};
+  if (length <= 8) return {kFactsOf8, 8};
+  return {kFactsOf64, kIdsPerStatement};
 }
 
 }  // namespace
@@ -111,10 +123,11 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
   if (!thread_id.empty()) values[2] = thread_id;  // else NULL, which no thread equals
   while (!recipients.empty()) {
     const auto chunk = recipients.first(std::min(recipients.size(), kIdsPerStatement));
-    for (std::size_t i = 0; i < kIdsPerStatement; ++i) {
+    const auto [sql, ids] = FactsOf(chunk.size());
+    for (std::size_t i = 0; i < ids; ++i) {
       values[kFixedParameters + i] = std::string_view(chunk[std::min(i, chunk.size() - 1)]);
     }
-    IL_TRY_VOID(connection.Execute(kRecipientFacts, values, take));
+    IL_TRY_VOID(connection.Execute(sql, std::span(values).first(kFixedParameters + ids), take));
     recipients = recipients.subspan(chunk.size());
   }
   return all;

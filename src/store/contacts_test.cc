@@ -140,7 +140,7 @@ TEST_F(ContactsTest, EveryRecipientHasItsFactsByOneStatementPerSixtyFour) {
       ASSERT_TRUE(Add("r" + std::to_string(i), "sender"));
     }
   }
-  for (const int size : {0, 1, 63, 64, 65, 128, 129}) {
+  for (const int size : {0, 1, 2, 7, 8, 9, 63, 64, 65, 66, 72, 128, 129}) {
     Names recipients;
     recipients.reserve(static_cast<std::size_t>(size));
     for (int i = size; i > 0; --i) recipients.push_back("r" + std::to_string(i));
