@@ -25,6 +25,7 @@
 #include "service/agents.h"
 #include "service/health.h"
 #include "service/mail.h"
+#include "service/mailbox.h"
 #include "service/storage.h"
 #include "signals.h"
 #include "store/schema.h"
@@ -49,13 +50,15 @@ class Running {
         uuids_(clock, random_),
         agents_(storage_, clock, random_, uuids_, options.limits),
         mail_(storage_, clock, uuids_, MailOptions(options.limits)),
+        mailbox_(storage_, clock),
         app_{.version = BuildInfo().version,
              .log = log,
              .keys = keys_,
              .access = options.access,
              .health = health_,
              .agents = agents_,
-             .mail = &mail_},
+             .mail = &mail_,
+             .mailbox = mailbox_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -114,6 +117,7 @@ class Running {
   UuidMaker uuids_;
   service::Agents agents_;
   service::Mail mail_;
+  service::Mailbox mailbox_;
   http::App app_;
   const http::Router router_;
   http::Server server_;

@@ -16,6 +16,7 @@ namespace interlock::service {
 class Agents;
 class Health;
 class Mail;
+class Mailbox;
 }  // namespace interlock::service
 
 namespace interlock::http {
@@ -30,6 +31,7 @@ struct App {
   service::Health& health;
   service::Agents& agents;
   service::Mail* mail = nullptr;
+  service::Mailbox& mailbox;
 };
 
 }  // namespace interlock::http

@@ -6,6 +6,7 @@
 #include "http/app.h"
 #include "service/agents.h"
 #include "service/health.h"
+#include "service/mailbox.h"
 #include "service/storage.h"
 #include "testing/seeded_random.h"
 
@@ -20,7 +21,8 @@ struct TestServices {
         health(&storage, clock, ping_budget),
         uuids(clock, random),
         keys(auth::Keyring()),
-        agents(storage, clock, random, uuids) {}
+        agents(storage, clock, random, uuids),
+        mailbox(storage, clock) {}
 
   App MakeApp(Logger& log) { return MakeApp(log, health); }
   App MakeApp(Logger& log, service::Health& other_health) {
@@ -29,7 +31,8 @@ struct TestServices {
             .keys = keys,
             .access = {},
             .health = other_health,
-            .agents = agents};
+            .agents = agents,
+            .mailbox = mailbox};
   }
 
   service::Storage storage;
@@ -38,6 +41,7 @@ struct TestServices {
   UuidMaker uuids;
   auth::KeyringHolder keys;
   service::Agents agents;
+  service::Mailbox mailbox;
 };
 
 }  // namespace interlock::http

@@ -5,18 +5,20 @@
 
 #include "http/agents.h"
 #include "http/health.h"
+#include "http/inbox.h"
 #include "http/mail.h"
 #include "http/openapi.h"
+#include "http/receipts.h"
+#include "http/threads.h"
+#include "http/topics.h"
 
 namespace interlock::http {
 
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
-        AgentRoutes(),
-        HealthRoutes(),
-        MailRoutes(),
-        OpenApiRoutes(),
+        AgentRoutes(),   HealthRoutes(),  InboxRoutes(),  MailRoutes(),
+        OpenApiRoutes(), ReceiptRoutes(), ThreadRoutes(), TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "domain/mailbox.h"
+
+namespace interlock::http {
+
+struct Request;
+
+// Writes a page of messages as a JSON array, straight from the rows: every list of messages in the
+// API is one of these. For one thread at a time.
+//
+// Who sees which bcc address is decided here: the sender all of them, a bcc recipient its own,
+// everybody else none.
+class MessagePage final : public domain::MessageSink {
+ public:
+  // Which fields a message has; besides those of all, id, thread_id, project, from, to, body and
+  // created_at. A field with a question mark is left out when it is empty or false.
+  enum class Shape : std::uint8_t {
+    kFull,      // cc?, bcc?, subject?, topic?, importance?, ack_required?, cursor
+    kStaleAck,  // subject?, kind, read_at (null when unread), age_seconds
+  };
+  struct Options {
+    Shape shape = Shape::kFull;
+    std::string viewer = {};  // the agent that reads; empty = nobody we know
+    // Takes this many messages at most, and says that there are more when it is given another one.
+    std::int64_t messages_max;
+    // Of the array's text between its brackets; 0 = any. The first message is taken however large
+    // it is, so that whoever follows the pages gets on.
+    std::int64_t bytes_max = 0;
+    Timestamp now = {};  // what age_seconds is reckoned from
+  };
+
+  explicit MessagePage(Options options) : options_(std::move(options)) {}
+
+  void Restart() override;
+  domain::Flow Add(const domain::MessageView& message) override;
+
+  // The array's elements with commas between them, without brackets.
+  const std::string& text() const { return text_; }
+  std::int64_t count() const { return count_; }
+  // Of the last message; nothing when there is none.
+  std::optional<domain::Cursor> last_cursor() const { return last_cursor_; }
+  // There are messages that would have been on this page, but for its bounds.
+  bool more() const { return more_; }
+
+  // {"messages":[…],"cursor":n} with "more":true when there are; `before` comes first in the object
+  // ("" or `"thread_id":"t",`), `cursor` is what the client asked from.
+  std::string Answer(std::string_view before, domain::Cursor cursor) const;
+
+ private:
+  void Append(const domain::MessageView& message);
+  void AppendFull(const domain::MessageView& message);
+  void AppendStaleAck(const domain::MessageView& message);
+  void AppendBcc(const domain::MessageView& message);
+
+  const Options options_;
+  std::string text_;
+  std::int64_t count_ = 0;
+  std::optional<domain::Cursor> last_cursor_;
+  bool more_ = false;
+};
+
+// A count from the query: `otherwise` when it is absent, no number, or not above 0; at most `max`.
+std::int64_t LimitFrom(const Request& request, std::int64_t otherwise, std::int64_t max);
+// `max_bytes` of the query; 0, which is no bound, when it is absent, no number, or not above 0.
+std::int64_t BytesMaxFrom(const Request& request);
+
+}  // namespace interlock::http

@@ -1,0 +1,97 @@
+#include "http/receipts.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "http/app.h"
+#include "http/message_schemas.h"
+#include "service/mailbox.h"
+
+namespace interlock::http {
+namespace {
+
+using boost::asio::awaitable;
+using domain::ReceiptKind;
+using domain::ReceiptOutcome;
+
+Result<Response> AnswerOf(ReceiptOutcome outcome, const domain::Receipt& receipt) {
+  switch (outcome) {
+    case ReceiptOutcome::kRecorded:
+    case ReceiptOutcome::kAlreadyThere:
+      return Response{};
+    case ReceiptOutcome::kNobodyNamed: {
+      Response response;
+      response.headers.Add("X-Intermute-Notice",
+                           "nothing was marked: the message has several recipients; send "
+                           "{\"agent\":id} or X-Agent-ID");
+      return response;
+    }
+    case ReceiptOutcome::kNoSuchMessage:
+      return Error(Errc::kNotFound, "There is no message " + receipt.message_id +
+                                        " in the project \"" + receipt.project +
+                                        "\"; check its id, and name its project with ?project=.");
+    case ReceiptOutcome::kNotARecipient:
+      return Error(Errc::kNotFound, receipt.agent + " is no recipient of the message " +
+                                        receipt.message_id +
+                                        "; name the agent that received it as {\"agent\":id}.")
+          .WithSlug("not_a_recipient");
+  }
+  IL_CHECK(false);
+}
+
+awaitable<Result<Response>> Record(App& app, Request request, ReceiptKind kind) {
+  const domain::Receipt receipt{.kind = kind,
+                                .project = request.project.value_or(""),
+                                .message_id = request.Param("id"),
+                                .agent = request.actor,
+                                .at = {}};
+  IL_CO_TRY(const ReceiptOutcome outcome, co_await app.mailbox.Record(receipt));
+  co_return AnswerOf(outcome, receipt);
+}
+
+awaitable<Result<Response>> PostAck(App& app, Request request) {
+  return Record(app, std::move(request), ReceiptKind::kAck);
+}
+
+awaitable<Result<Response>> PostRead(App& app, Request request) {
+  return Record(app, std::move(request), ReceiptKind::kRead);
+}
+
+using Type = QueryParameter::Type;
+constexpr std::array kQuery = {
+    QueryParameter{"project", Type::kText, "The message's project, where no key says it."},
+    QueryParameter{"agent", Type::kText,
+                   "The recipient, if the body names none; else X-Agent-ID, else the only one."},
+};
+constexpr std::array kFailures = {
+    Failure{404, "There is no such message, or the agent is none of its recipients."},
+};
+
+constexpr Route RowOf(std::string_view path, Handler handler, std::string_view summary) {
+  return Route{.method = Method::kPost,
+               .path = path,
+               .handler = handler,
+               .summary = summary,
+               .project = ProjectFrom::kQuery,
+               .actor = ActorFrom::kRecipient,
+               .body = BodyKind::kLooseJson,
+               .body_schema = ReceiptBodySchema,
+               .query = kQuery,
+               .failures = kFailures};
+}
+
+constexpr std::array kRoutes = {
+    RowOf("/api/messages/{id...}/ack", PostAck,
+          "A recipient acknowledges a message. The first time stays."),
+    RowOf("/api/messages/{id...}/read", PostRead,
+          "A recipient has read a message. The first time stays."),
+};
+
+}  // namespace
+
+std::span<const Route> ReceiptRoutes() { return kRoutes; }
+
+}  // namespace interlock::http
