@@ -235,11 +235,9 @@ Feed::Feed(Storage& storage, CommitSignal& commits, Clock& clock, Logger& log, O
 
 Feed::~Feed() { Stop(); }
 
-Result<void> Feed::Start() {
-  IL_TRY_VOID(parts_->tail.Start());
+void Feed::Start(Cursor newest) {
+  IL_CHECK(parts_->hub->SkipTo(newest));
   parts_->commits.Connect([parts = parts_.get()] { parts->tail.Notify(); });
-  parts_->tail.Notify();  // of what was committed in between
-  return {};
 }
 
 awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request) {

@@ -115,9 +115,9 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // Begins at the newest event there is. Blocks for one read. REQUIRES: called once, before all
-  // else, and not on a thread of storage.
-  Result<void> Start();
+  // Begins after `newest`, the last cursor of the log (store::NewestCursor). REQUIRES: called once,
+  // before anybody writes or follows.
+  void Start(domain::Cursor newest);
 
   // kGone, slug cursor_expired, detail oldest_cursor: events after `since` are pruned already.
   // kUnavailable: the server stops. Otherwise what storage says.

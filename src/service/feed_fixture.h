@@ -41,6 +41,7 @@ class FeedTest : public ::testing::Test {
  protected:
   // Opens what is there, at the given place of SQLite's file system, and starts.
   void Open(Feed::Options options = {}, const std::string& vfs = {}) {
+    domain::Cursor newest = 0;
     {
       sqlite::OpenOptions opening = temp_.options();
       opening.vfs = vfs;
@@ -48,6 +49,7 @@ class FeedTest : public ::testing::Test {
       ASSERT_TRUE(db::Migrator(store::ServerSchema(), {.database = temp_.path()}, clock_)
                       .Run(*connection)
                       .ok());
+      newest = store::NewestCursor(*connection).value();
     }
     database_ = sqlite::Database::Open({.path = temp_.path(),
                                         .durability = durability_,
@@ -57,7 +59,7 @@ class FeedTest : public ::testing::Test {
                     .value();
     storage_ = std::make_unique<Storage>(*database_, clock_);
     feed_ = std::make_unique<Feed>(*storage_, commits_, clock_, log_, options);
-    ASSERT_TRUE(feed_->Start().ok());
+    feed_->Start(newest);
     threads_.reserve(2);
     for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { io_.run(); });
   }

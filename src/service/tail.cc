@@ -1,7 +1,6 @@
 #include "service/tail.h"
 
 #include <algorithm>
-#include <future>
 #include <utility>
 #include <vector>
 
@@ -21,15 +20,6 @@ class Tail::Core : public std::enable_shared_from_this<Tail::Core> {
   Core(Storage& storage, std::shared_ptr<events::Hub> hub, Clock& clock, Logger& log,
        Options options)
       : storage_(storage), hub_(std::move(hub)), clock_(clock), log_(log), options_(options) {}
-
-  Result<void> Start() {
-    std::promise<Result<Cursor>> told;
-    storage_.Peek<Cursor>(options_.read_budget, store::NewestCursor,
-                          [&told](Result<Cursor> newest) { told.set_value(std::move(newest)); });
-    IL_TRY(const Cursor newest, told.get_future().get());
-    hub_->SkipTo(newest);
-    return {};
-  }
 
   void Notify() IL_EXCLUDES(mutex_) {
     {
@@ -161,7 +151,6 @@ Tail::Tail(Storage& storage, std::shared_ptr<events::Hub> hub, Clock& clock, Log
 
 Tail::~Tail() { Stop(); }
 
-Result<void> Tail::Start() { return core_->Start(); }
 void Tail::Notify() { core_->Notify(); }
 void Tail::Stop() { core_->Stop(); }
 

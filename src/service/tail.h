@@ -45,10 +45,6 @@ class Tail {
   Tail(const Tail&) = delete;
   Tail& operator=(const Tail&) = delete;
 
-  // Begins at the newest event there is now. Blocks for one read. REQUIRES: before any Notify(),
-  // and before anybody joins the hub.
-  Result<void> Start();
-
   // Something may have been committed. Quick; never waits, never throws.
   void Notify();
 
