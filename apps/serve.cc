@@ -23,11 +23,15 @@
 #include "http/server.h"
 #include "keys.h"
 #include "service/agents.h"
+#include "service/commit_signal.h"
+#include "service/feed.h"
 #include "service/health.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/storage.h"
 #include "signals.h"
+#include "service/sweeper.h"
+#include "store/events.h"
 #include "store/schema.h"
 
 namespace interlock::app {
@@ -39,13 +43,20 @@ constexpr std::chrono::seconds kMigrationPatience{30};
 // Everything that runs, in the order of dependence; members die in the opposite order.
 class Running {
  public:
+  // `commits` is what `database` notifies.
   Running(const ServeOptions& options, Clock& clock, Logger& log, DatabaseLock lock,
+          std::shared_ptr<service::CommitSignal> commits,
           std::unique_ptr<sqlite::Database> database, auth::Keyring keyring)
       : log_(log),
         lock_(std::move(lock)),
+        commits_(std::move(commits)),
         database_(std::move(database)),
         storage_(*database_, clock, StorageOptions(options.limits, log)),
         keys_(std::move(keyring)),
+        feed_(storage_, *commits_, clock, log, FeedOptions(options.limits)),
+        sweeper_(
+            storage_, clock, log, [this] { return feed_.stats().published; },
+            {.interval = options.sweep_interval, .retain = std::chrono::days(options.retain_days)}),
         health_(&storage_, clock, options.limits.ping_timeout),
         uuids_(clock, random_),
         agents_(storage_, clock, random_, uuids_, options.limits),
@@ -58,12 +69,16 @@ class Running {
              .health = health_,
              .agents = agents_,
              .mail = &mail_,
-             .mailbox = mailbox_},
+             .mailbox = mailbox_,
+             .feed = &feed_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
 
-  void Start(std::vector<http::ListeningSocket> sockets) {
+  // `newest`: the last cursor of the event log.
+  void Start(std::vector<http::ListeningSocket> sockets, domain::Cursor newest) {
+    feed_.Start(newest);
+    sweeper_.Start();
     std::string lines;
     for (http::ListeningSocket& socket : sockets) {
       lines += fmt::format("listening on {}\n", socket.url);
@@ -80,7 +95,9 @@ class Running {
 
   // The one way to stop, and its order.
   Result<void> Stop() {
+    sweeper_.Stop();
     server_.StopAccepting();
+    feed_.Stop();  // those who follow are told, and end
     if (server_.Drain() == http::Server::Drained::kSomeAborted) {
       log_.Warn("closed connections whose requests did not end in time");
     }
@@ -107,11 +124,20 @@ class Running {
             .broadcast_window = limits.broadcast_window};
   }
 
+  static service::Feed::Options FeedOptions(const Limits& limits) {
+    return {.outbox_events_max = limits.outbox_events_max,
+            .outbox_bytes_max = limits.outbox_bytes_max,
+            .types_max = limits.event_types_max};
+  }
+
   Logger& log_;
   const DatabaseLock lock_;
+  const std::shared_ptr<service::CommitSignal> commits_;
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;
   auth::KeyringHolder keys_;
+  service::Feed feed_;
+  service::Sweeper sweeper_;
   service::Health health_;
   Csprng random_;
   UuidMaker uuids_;
@@ -142,6 +168,13 @@ Result<std::vector<http::ListeningSocket>> Listen(const ServeOptions& options,
   return sockets;
 }
 
+// Read before the storage threads start, so that they have seen nothing yet.
+Result<domain::Cursor> NewestEvent(const ServeOptions& options) {
+  IL_TRY(const auto connection,
+         sqlite::Connection::Open({.path = options.database, .access = sqlite::Access::kReadOnly}));
+  return store::NewestCursor(*connection);
+}
+
 Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Terminal& terminal,
                                       Clock& clock, Logger& log) {
   if (options.network_fs == ServeOptions::NetworkFs::kRefuse) {
@@ -149,6 +182,7 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   }
   IL_TRY(DatabaseLock lock, DatabaseLock::Acquire(options.database));
   IL_TRY_VOID(MigrateDatabase(options, clock, log));
+  IL_TRY(const domain::Cursor newest, NewestEvent(options));
   sqlite::DatabaseOptions database_options;
   database_options.path = options.database;
   database_options.durability = options.durability;
@@ -156,14 +190,16 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   database_options.read_queue_max = options.limits.read_queue_max;
   database_options.batch_max = options.limits.batch_max;
   database_options.readers = options.limits.readers;
+  auto commits = std::make_shared<service::CommitSignal>();
+  database_options.on_committed = [commits] { commits->Notify(); };
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
   Csprng random;
   IL_TRY(auth::Keyring keyring, OpenKeys(options.keys_file, random, terminal, log));
   IL_TRY(auto sockets, Listen(options, keyring, log));
-  auto running = std::make_unique<Running>(options, clock, log, std::move(lock),
+  auto running = std::make_unique<Running>(options, clock, log, std::move(lock), std::move(commits),
                                            std::move(database), std::move(keyring));
   Signals::BeginServing();
-  running->Start(std::move(sockets));
+  running->Start(std::move(sockets), newest);
   return running;
 }
 

@@ -146,6 +146,14 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->capture_default_str()
       ->type_name("N");
+  serve
+      .add_option("--retain-days", options.retain_days,
+                  "How long events, and mail that everybody is done with, are kept; 0 = for ever")
+      ->check(CLI::Range(0, 36'500).description(""))
+      ->capture_default_str()
+      ->type_name("DAYS");
+  AddDuration(serve, "--sweep-interval", options.sweep_interval,
+              "How often what is older is looked for");
   AddDuration(serve, "--idle-timeout", options.limits.idle_timeout,
               "How long a connection may rest between requests");
   AddDuration(serve, "--header-timeout", options.limits.header_timeout,

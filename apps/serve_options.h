@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -25,6 +26,8 @@ struct ServeOptions {
   LogLevel log_level = LogLevel::kInfo;
   enum class NetworkFs : std::uint8_t { kRefuse, kAllow } network_fs = NetworkFs::kRefuse;
   int io_threads = 2;
+  int retain_days = 30;  // 0 = for ever
+  std::chrono::milliseconds sweep_interval{60'000};
   Limits limits;
 };
 

@@ -43,13 +43,14 @@ TEST(ServeOptionsTest, DefaultsAreLocalAndSafe) {
 
 TEST(ServeOptionsTest, FlagsTakeTheirValueWithASpaceOrAnEqualsSign) {
   const ServeOptions spaced =
-      Serve({"serve", "--host", "::1", "--port", "0", "--db", "x.db", "--socket", "s",
-             "--durability", "fast", "--log-format", "json", "--log-level", "debug",
-             "--idle-timeout", "1m30s", "--max-connections", "7"});
+      Serve({"serve", "--host",        "::1",   "--port",           "0",     "--db",
+             "x.db",  "--socket",      "s",     "--durability",     "fast",  "--log-format",
+             "json",  "--log-level",   "debug", "--idle-timeout",   "1m30s", "--max-connections",
+             "7",     "--retain-days", "7",     "--sweep-interval", "5s"});
   const ServeOptions joined =
       Serve({"serve", "--host=::1", "--port=0", "--db=x.db", "--socket=s", "--durability=fast",
              "--log-format=json", "--log-level=debug", "--idle-timeout=90s", "--max-connections=7",
-             "--allow-network-fs"});
+             "--retain-days=7", "--sweep-interval=5s", "--allow-network-fs"});
   for (const ServeOptions& options : {spaced, joined}) {
     EXPECT_EQ(options.host, "::1");
     EXPECT_EQ(options.port, 0);
@@ -59,6 +60,8 @@ TEST(ServeOptionsTest, FlagsTakeTheirValueWithASpaceOrAnEqualsSign) {
     EXPECT_EQ(options.log_format, LogFormat::kJson);
     EXPECT_EQ(options.log_level, LogLevel::kDebug);
     EXPECT_EQ(options.limits.idle_timeout, milliseconds(90'000));
+    EXPECT_EQ(options.retain_days, 7);
+    EXPECT_EQ(options.sweep_interval, milliseconds(5'000));
     EXPECT_EQ(options.limits.connections_max, 7U);
   }
   EXPECT_EQ(joined.network_fs, ServeOptions::NetworkFs::kAllow);

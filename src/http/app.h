@@ -14,6 +14,7 @@ class KeyringHolder;
 
 namespace interlock::service {
 class Agents;
+class Feed;
 class Health;
 class Mail;
 class Mailbox;
@@ -32,6 +33,7 @@ struct App {
   service::Agents& agents;
   service::Mail* mail = nullptr;
   service::Mailbox& mailbox;
+  service::Feed* feed = nullptr;
 };
 
 }  // namespace interlock::http

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "http/agents.h"
+#include "http/events.h"
 #include "http/health.h"
 #include "http/inbox.h"
 #include "http/mail.h"
@@ -17,8 +18,15 @@ namespace interlock::http {
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
-        AgentRoutes(),   HealthRoutes(),  InboxRoutes(),  MailRoutes(),
-        OpenApiRoutes(), ReceiptRoutes(), ThreadRoutes(), TopicRoutes(),
+        AgentRoutes(),
+        EventRoutes(),
+        HealthRoutes(),
+        InboxRoutes(),
+        MailRoutes(),
+        OpenApiRoutes(),
+        ReceiptRoutes(),
+        ThreadRoutes(),
+        TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

@@ -70,6 +70,12 @@ struct Limits {
   std::size_t agents_listed_max = 10'000;
   std::size_t contacts_max = 1'000;
 
+  // What may wait for one consumer of events; one that is slower is ended, and may resume. And how
+  // many types of events its filter may name.
+  std::size_t outbox_events_max = 1024;
+  std::size_t outbox_bytes_max = std::size_t{1024} * 1024;
+  std::size_t event_types_max = 64;
+
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
 };
