@@ -18,6 +18,7 @@
 #include "db/sqlite/database.h"
 #include "host.h"
 #include "http/app.h"
+#include "http/metrics.h"
 #include "http/router.h"
 #include "http/routes.h"
 #include "http/server.h"
@@ -49,6 +50,7 @@ class Running {
           std::unique_ptr<sqlite::Database> database, auth::Keyring keyring)
       : log_(log),
         lock_(std::move(lock)),
+        metrics_(http::Routes(), clock, [this] { return Numbers(); }),
         commits_(std::move(commits)),
         database_(std::move(database)),
         storage_(*database_, clock, StorageOptions(options.limits, log)),
@@ -64,6 +66,7 @@ class Running {
         mailbox_(storage_, clock),
         app_{.version = BuildInfo().version,
              .log = log,
+             .metrics = metrics_,
              .keys = keys_,
              .access = options.access,
              .health = health_,
@@ -118,6 +121,36 @@ class Running {
     return options;
   }
 
+  // For the metrics, while the server runs.
+  http::ServerNumbers Numbers() {
+    const auto writer = database_->writer_stats();
+    const auto readers = database_->reader_stats();
+    const auto breaker = storage_.breaker_status();
+    http::ServerNumbers numbers;
+    numbers.version = BuildInfo().version;
+    numbers.commit = BuildInfo().commit;
+    numbers.write_queue = {.depth = writer.queue_depth,
+                           .depth_max = writer.queue_depth_max,
+                           .refused = writer.refused,
+                           .cancelled = writer.cancelled};
+    numbers.read_queue = {.depth = readers.queue_depth,
+                          .depth_max = readers.queue_depth_max,
+                          .refused = readers.refused,
+                          .cancelled = readers.cancelled};
+    numbers.writer = {.commits = writer.commits,
+                      .committed = writer.committed,
+                      .failed = writer.failed,
+                      .unknown = writer.unknown,
+                      .reopened = writer.reopened,
+                      .batch_size_max = writer.batch_size_max,
+                      .commit_time_sum = writer.commit_time_sum,
+                      .commit_time_max = writer.commit_time_max};
+    numbers.breaker_state = static_cast<std::uint64_t>(breaker.state);
+    numbers.breaker_opened = breaker.times_opened;
+    numbers.connections = server_.connections();
+    numbers.process = ReadProcessUse();
+    return numbers;
+
   static service::Mail::Options MailOptions(const Limits& limits) {
     return {.addresses_max = limits.addresses_max,
             .broadcasts_max = limits.broadcasts_max,
@@ -132,6 +165,7 @@ class Running {
 
   Logger& log_;
   const DatabaseLock lock_;
+  http::Metrics metrics_;
   const std::shared_ptr<service::CommitSignal> commits_;
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;

@@ -22,11 +22,14 @@ class Mailbox;
 
 namespace interlock::http {
 
+class Metrics;
+
 // What handlers may use: the log, the keys and the services, built by main() and alive until the
 // server has stopped.
 struct App {
   std::string_view version;
   Logger& log;
+  Metrics& metrics;
   const auth::KeyringHolder& keys;
   auth::AccessRules access;
   service::Health& health;

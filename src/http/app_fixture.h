@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "http/app.h"
+#include "http/metrics.h"
+#include "http/routes.h"
 #include "service/agents.h"
 #include "service/health.h"
 #include "service/mailbox.h"
@@ -17,7 +19,8 @@ namespace interlock::http {
 struct TestServices {
   TestServices(db::Database& database, Clock& clock,
                Duration ping_budget = std::chrono::milliseconds(500))
-      : storage(database, clock),
+      : metrics(Routes(), clock, [] { return ServerNumbers(); }),
+        storage(database, clock),
         health(&storage, clock, ping_budget),
         uuids(clock, random),
         keys(auth::Keyring()),
@@ -28,6 +31,7 @@ struct TestServices {
   App MakeApp(Logger& log, service::Health& other_health) {
     return {.version = "9.8.7",
             .log = log,
+            .metrics = metrics,
             .keys = keys,
             .access = {},
             .health = other_health,
@@ -35,6 +39,7 @@ struct TestServices {
             .mailbox = mailbox};
   }
 
+  Metrics metrics;
   service::Storage storage;
   service::Health health;
   testing::SeededRandom random;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "http/admission.h"
 #include "http/app.h"
+#include "http/metrics.h"
 #include "http/path.h"
 #include "http/prepare.h"
 
@@ -34,6 +35,36 @@ Response WrongMethod(const Request& request, const std::string& allow) {
   return response;
 }
 
+// Where a request goes: to a route, or straight back.
+struct Located {
+  Request request;
+  const Route* route = nullptr;
+  Response answer = {};  // without a route
+};
+
+Located Locate(const Router& router, Request request) {
+  auto target = ParseTarget(request.target);
+  if (!target.ok()) return {.request = {}, .answer = ErrorResponse(target.error())};
+  request.path = std::move(target->path);
+  request.query = std::move(target->query);
+  const std::string clean = CleanPath(request.path);
+  if (clean != request.path) return {.request = {}, .answer = MovedTo(clean, request.query)};
+
+  Router::Match match = router.Find(request.method, request.path);
+  switch (match.kind) {
+    case Router::Match::Kind::kFound:
+      break;
+    case Router::Match::Kind::kNothing:
+      return {.request = {}, .answer = NothingThere(request.path)};
+    case Router::Match::Kind::kWrongMethod:
+      return {.request = {}, .answer = WrongMethod(request, match.allow)};
+    case Router::Match::Kind::kAddSlash:
+      return {.request = {}, .answer = MovedTo(request.path + "/", request.query)};
+  }
+  request.params = std::move(match.params);
+  return {.request = std::move(request), .route = match.route};
+}
+
 // Who asks, then what the row asks for, then the handler.
 boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request request) {
   IL_CO_TRY(request.caller, co_await Admit(route, app, request));
@@ -41,35 +72,13 @@ boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Req
   co_return co_await route.handler(app, std::move(prepared));
 }
 
-}  // namespace
-
-boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request) {
-  auto target = ParseTarget(request.target);
-  if (!target.ok()) co_return ErrorResponse(target.error());
-  request.path = std::move(target->path);
-  request.query = std::move(target->query);
-  const std::string clean = CleanPath(request.path);
-  if (clean != request.path) co_return MovedTo(clean, request.query);
-
-  Router::Match match = router.Find(request.method, request.path);
-  switch (match.kind) {
-    case Router::Match::Kind::kFound:
-      break;
-    case Router::Match::Kind::kNothing:
-      co_return NothingThere(request.path);
-    case Router::Match::Kind::kWrongMethod:
-      co_return WrongMethod(request, match.allow);
-    case Router::Match::Kind::kAddSlash:
-      co_return MovedTo(request.path + "/", request.query);
-  }
-  request.params = std::move(match.params);
-
+boost::asio::awaitable<Response> Run(const Route& route, App& app, Request request) {
   std::string what;
   try {
-    auto served = co_await Serve(*match.route, app, std::move(request));
+    auto served = co_await Serve(route, app, std::move(request));
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
-      app.log.Error("a handler failed", {{"route", match.route->path}, {"what", response.fault}});
+      app.log.Error("a handler failed", {{"route", route.path}, {"what", response.fault}});
     }
     co_return response;
   } catch (const std::exception& e) {
@@ -77,8 +86,22 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
   } catch (...) {
     what = "not a std::exception";
   }
-  app.log.Error("a handler threw", {{"route", match.route->path}, {"what", what}});
+  app.log.Error("a handler threw", {{"route", route.path}, {"what", what}});
   co_return ErrorResponse(Error(Errc::kInternal, std::move(what)));
+}
+
+}  // namespace
+
+boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request) {
+  const Duration began = app.metrics.Now();
+  const Method method = request.method;
+  Located located = Locate(router, std::move(request));
+  Response response = std::move(located.answer);
+  if (located.route != nullptr) {
+    response = co_await Run(*located.route, app, std::move(located.request));
+  }
+  app.metrics.Record(located.route, method, response.status, app.metrics.Now() - began);
+  co_return response;
 }
 
 }  // namespace interlock::http

@@ -18,6 +18,7 @@ namespace interlock::http {
 // - the handler runs
 //
 // An Error becomes an answer here, and whatever a handler throws a 500; the connection goes on.
+// Each request is counted in the metrics.
 //
 // `router` and `app` must outlive the awaitable.
 boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request);

@@ -78,7 +78,7 @@ class Metrics {
 
   Duration Now() const { return clock_.Monotonic(); }
 
-  // One request was answered. `route` is one of `routes`, or null.
+  // One request was answered. A `route` that is none of `routes`, such as null, counts as "none".
   void Record(const Route* route, Method method, int status, Duration took);
 
   // `agents_alive`: how many agents were seen lately; nothing when that is not known.
@@ -107,5 +107,8 @@ class Metrics {
   const Duration start_;
   std::vector<Slot> slots_;  // one per route, then one per method for what fits none
 };
+
+// GET /metrics
+std::span<const Route> MetricsRoutes();
 
 }  // namespace interlock::http

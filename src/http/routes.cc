@@ -6,6 +6,7 @@
 #include "http/agents.h"
 #include "http/events.h"
 #include "http/health.h"
+#include "http/metrics.h"
 #include "http/inbox.h"
 #include "http/mail.h"
 #include "http/openapi.h"
@@ -21,6 +22,7 @@ std::span<const Route> Routes() {
         AgentRoutes(),
         EventRoutes(),
         HealthRoutes(),
+        MetricsRoutes(),
         InboxRoutes(),
         MailRoutes(),
         OpenApiRoutes(),

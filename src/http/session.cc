@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "http/app.h"
 #include "http/dispatch.h"
+#include "http/metrics.h"
 #include "http/websocket.h"
 
 namespace interlock::http {
@@ -55,6 +57,7 @@ asio::awaitable<void> Session::Run() {
     if (!incoming) break;
     if (!incoming->ok()) {
       const Response refusal = ErrorResponse(incoming->error());
+      CountRefusal(refusal);
       const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
       if (written) co_await Linger();
       break;
@@ -78,9 +81,15 @@ asio::awaitable<void> Session::Run() {
   Close();
 }
 
+// Of a request that never was whole the route is not known, nor when it began.
+void Session::CountRefusal(const Response& refusal) {
+  context_.app.metrics.Record(nullptr, Method::kOther, refusal.status, Duration::zero());
+}
+
 asio::awaitable<void> Session::Refuse() {
   co_await asio::this_coro::throw_if_cancelled(false);
   const Response refusal = ErrorResponse(NoRoom());
+  CountRefusal(refusal);
   const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
   if (written) co_await Linger();
   Close();

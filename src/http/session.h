@@ -68,6 +68,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<bool> WriteText(std::string_view head, std::string_view body);
   boost::asio::awaitable<bool> Answer(const Response& response, Method method,
                                       Persistence persistence);
+  void CountRefusal(const Response& refusal);
   boost::asio::awaitable<void> Converse(std::shared_ptr<Upgrade> upgrade);
   boost::asio::awaitable<void> Linger();
   void Close();

@@ -405,7 +405,10 @@ awaitable<Result<std::int64_t>> Agents::CountActive() {
   auto read = [since](db::Connection& connection) {
     return store::CountAgentsSeen(connection, since);
   };
-  co_return co_await Read<std::int64_t>(storage_, std::move(read));
+  auto start = [this, read](Storage::DoneWith<std::int64_t> done) {
+    return storage_.Peek<std::int64_t>(limits_.ping_timeout, read, std::move(done));
+  };
+  co_return co_await Await<std::int64_t>(start);
 }
 
 std::string AgentJson(const domain::Agent& agent) { return store::AgentJson(agent); }

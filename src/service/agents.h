@@ -97,7 +97,7 @@ class Agents {
   // The id of the living agent that this token was given to.
   boost::asio::awaitable<Result<std::optional<std::string>>> OfToken(Secret token);
 
-  // How many were seen within domain::kStaleAfter.
+  // How many were seen within domain::kStaleAfter. A peek (storage.h): for who watches the server.
   boost::asio::awaitable<Result<std::int64_t>> CountActive();
 
  private:
