@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "testing/http_record.h"
 
@@ -40,6 +41,23 @@ std::optional<HttpAnswer> ParseHead(std::string_view head) {
     answer.headers.emplace_back(field.substr(0, colon), field.substr(colon + 2));
   }
   return answer;
+}
+
+// "GET /path HTTP/1.1", header fields that announce no body, and nothing more.
+std::optional<HttpQuestion> WholeRequest(std::string_view bytes) {
+  const std::size_t head = bytes.find("\r\n\r\n");
+  if (head == std::string_view::npos || head + 4 != bytes.size()) return std::nullopt;
+  for (const std::string_view announced : {"ontent-", "ransfer-", "xpect"}) {
+    if (bytes.find(announced) != std::string_view::npos) return std::nullopt;
+  }
+  const std::string_view line = bytes.substr(0, bytes.find("\r\n"));
+  const std::size_t method = line.find(' ');
+  const std::size_t target = line.rfind(' ');
+  if (method == std::string_view::npos || method == 0 || target == method) return std::nullopt;
+  if (!line.substr(target).starts_with(" HTTP/1.")) return std::nullopt;
+  const std::string_view between = line.substr(method + 1, target - method - 1);
+  if (between.find(' ') != std::string_view::npos) return std::nullopt;
+  return HttpQuestion{std::string(line.substr(0, method)), std::string(between)};
 }
 
 }  // namespace
@@ -73,6 +91,15 @@ HttpClient::~HttpClient() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+bool HttpClient::Send(std::string_view bytes) {
+  if (auto question = WholeRequest(bytes)) {
+    asked_.push_back(*std::move(question));
+  } else {
+    blunt_ = true;
+  }
+  return SendAll(bytes);
+}
+
 bool HttpClient::SendAll(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -92,7 +119,8 @@ bool HttpClient::Request(std::string_view method, std::string_view target, std::
     text.append("Content-Length: ").append(std::to_string(body.size())).append("\r\n");
   }
   text.append("\r\n").append(body);
-  return SendRequest({std::string(method), std::string(target)}, text);
+  asked_.push_back({std::string(method), std::string(target)});
+  return SendAll(text);
 }
 
 void HttpClient::Record(const HttpAnswer& answer) {

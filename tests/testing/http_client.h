@@ -21,7 +21,8 @@ struct HttpAnswer {
   std::string Header(std::string_view name) const;
 };
 
-// What was asked, as far as the client knows it: who sends bytes of its own says nothing.
+// What was asked. Known of Request(), and of bytes that are one whole request without a body; after
+// any others nobody can tell which answer belongs to what.
 struct HttpQuestion {
   std::string method;
   std::string target;
@@ -50,20 +51,11 @@ class HttpClient {
   bool connected() const { return fd_ >= 0; }
 
   // False when the peer no longer takes it.
-  bool Send(std::string_view bytes) {
-    blunt_ = true;
-    return SendAll(bytes);
-  }
+  bool Send(std::string_view bytes);
   // Sends "METHOD target HTTP/1.1", Host, Content-Length when there is a body, and `headers`
   // ("Name: value\r\n"…).
   bool Request(std::string_view method, std::string_view target, std::string_view body = "",
                std::string_view headers = "");
-
-  // Sends the bytes of one whole request that is written elsewhere.
-  bool SendRequest(HttpQuestion question, std::string_view bytes) {
-    asked_.push_back(std::move(question));
-    return SendAll(bytes);
-  }
 
   enum class Body : std::uint8_t { kAsDeclared, kNone };  // kNone: the answer to a HEAD
   // The next answer; nothing when the connection ends before it is whole.
@@ -94,8 +86,8 @@ class HttpClient {
   static constexpr std::chrono::milliseconds kPatience{10'000};
   int fd_ = -1;
   std::string buffer_;
-  std::deque<HttpQuestion> asked_;  // by Request(), not yet answered
-  bool blunt_ = false;              // it sent bytes of its own: from then on no question is known
+  std::deque<HttpQuestion> asked_;  // not yet answered
+  bool blunt_ = false;              // from here on no question is known
 };
 
 }  // namespace interlock::testing
