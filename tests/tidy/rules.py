@@ -266,18 +266,37 @@ def documented_flags(tree):
                     yield path, number, f"no program of ours has the flag {flag}"
 
 
-ROUTE = re.compile(r"(?<![\w./}-])/(?:api|health|metrics|ws|openapi\.json)\b[\w./{}-]*")
+OURS = r"/(?:api|health|metrics|ws|openapi\.json)\b"
+ROUTE = re.compile(rf"(?<![\w./}}-]){OURS}[\w./{{}}-]*")
+# What a reader can send as it stands: $URL/api/agents/$ID
+REQUEST = re.compile(rf"(?:(?:http|ws)s?://[\w.:]+|\$URL)({OURS}[\w./${{}}-]*)")
+
+
+def route_templates(tree):
+    """The paths of the route table, as they stand in its sources."""
+    return {route for path in tree.cpp("src")
+            if path.startswith(("src/http/", "src/mcp/")) and not path.endswith("_test.cc")
+            for route in re.findall(r'"(/[^"\s]*)"', tree.text(path))}
+
+
+def template_pattern(template):
+    parts = re.split(r"({[^}]*})", template)
+    return re.compile("".join(
+        re.escape(p) if not p.startswith("{") else ".+" if p.endswith("...}") else "[^/]+"
+        for p in parts))
 
 
 def documented_routes(tree):
-    known = set()
-    for path in tree.cpp("src"):
-        if path.startswith(("src/http/", "src/mcp/")) and not path.endswith("_test.cc"):
-            known |= {re.sub(r"{[^}]*}", "{}", r)
-                      for r in re.findall(r'"(/[^"\s]*)"', tree.text(path))}
+    """A route by name is in the table; a path that can be sent fits one of it."""
+    templates = route_templates(tree)
+    known = {re.sub(r"{[^}]*}", "{}", template) for template in templates}
+    patterns = [template_pattern(template) for template in templates]
     for path in documents(tree):
         for number, line in tree.lines(path):
-            for route in ROUTE.findall(re.sub(r"https?://[\w.:]+", " ", line)):
+            for request in REQUEST.findall(line):
+                if not any(pattern.fullmatch(request.rstrip(".")) for pattern in patterns):
+                    yield path, number, f"no route takes {request}"
+            for route in ROUTE.findall(REQUEST.sub(" ", line)):
                 route = route.rstrip(".")
                 if re.sub(r"{[^}]*}", "{}", route) not in known:
                     yield path, number, f"there is no route {route}"

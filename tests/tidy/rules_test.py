@@ -11,7 +11,7 @@ CLEAN = {
     "README.md": "# Fixture\n\nSee [the guide](docs/guide.md#first-steps).\n",
     "docs/guide.md": (
         "# Guide\n\n## First steps\n\n`--port` of `intermute serve --port 1`, then `GET /health`:\n"
-        "\n```\ncurl --silent http://127.0.0.1:1/health\n```\n"
+        "\n```\ncurl --silent http://127.0.0.1:1/health\ncurl $URL/api/items/$ID\n```\n"
     ),
     "src/base/README.md": "Tools.\n",
     "src/base/clock.h": "#pragma once\n",
@@ -115,8 +115,12 @@ BREACHES = {
          "docs/guide.md:2", "the flag --bind"),
     ],
     rules.documented_routes: [
-        ({"README.md": "`GET /healthy`, then curl http://localhost:1/api/item/{id}\n"},
+        ({"README.md": "`GET /api/item/{id}`, then curl http://localhost:1/health\n"},
          "README.md:1", "no route /api/item/{id}"),
+        ({"README.md": "curl http://localhost:1/api/item/7\n"}, "README.md:1",
+         "no route takes /api/item/7"),
+        ({"README.md": "\ncurl $URL/api/items/$ID/more\n"}, "README.md:2",
+         "no route takes /api/items/$ID/more"),
         ({"docs/guide.md": "\n/api/items\n"}, "docs/guide.md:2", "no route /api/items"),
     ],
     rules.links_resolve: [
