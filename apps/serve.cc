@@ -30,8 +30,8 @@
 #include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/storage.h"
-#include "signals.h"
 #include "service/sweeper.h"
+#include "signals.h"
 #include "store/events.h"
 #include "store/schema.h"
 
@@ -71,9 +71,9 @@ class Running {
              .access = options.access,
              .health = health_,
              .agents = agents_,
-             .mail = &mail_,
+             .mail = mail_,
              .mailbox = mailbox_,
-             .feed = &feed_},
+             .feed = feed_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -148,8 +148,12 @@ class Running {
     numbers.breaker_state = static_cast<std::uint64_t>(breaker.state);
     numbers.breaker_opened = breaker.times_opened;
     numbers.connections = server_.connections();
+    const auto feed = feed_.stats();
+    numbers.event_cursor = static_cast<std::uint64_t>(feed.published);
+    numbers.websocket = {.consumers = feed.followers, .lagged = feed.lagged};
     numbers.process = ReadProcessUse();
     return numbers;
+  }
 
   static service::Mail::Options MailOptions(const Limits& limits) {
     return {.addresses_max = limits.addresses_max,

@@ -34,9 +34,9 @@ struct App {
   auth::AccessRules access;
   service::Health& health;
   service::Agents& agents;
-  service::Mail* mail = nullptr;
+  service::Mail& mail;
   service::Mailbox& mailbox;
-  service::Feed* feed = nullptr;
+  service::Feed& feed;
 };
 
 }  // namespace interlock::http

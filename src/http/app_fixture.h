@@ -7,9 +7,13 @@
 #include "http/metrics.h"
 #include "http/routes.h"
 #include "service/agents.h"
+#include "service/commit_signal.h"
+#include "service/feed.h"
 #include "service/health.h"
+#include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/storage.h"
+#include "testing/captured_log.h"
 #include "testing/seeded_random.h"
 
 namespace interlock::http {
@@ -25,7 +29,12 @@ struct TestServices {
         uuids(clock, random),
         keys(auth::Keyring()),
         agents(storage, clock, random, uuids),
-        mailbox(storage, clock) {}
+        mail(storage, clock, uuids, {}),
+        mailbox(storage, clock),
+        quiet(clock, unheard),
+        feed(storage, commits, clock, quiet, {}) {
+    feed.Start(0);
+  }
 
   App MakeApp(Logger& log) { return MakeApp(log, health); }
   App MakeApp(Logger& log, service::Health& other_health) {
@@ -36,7 +45,9 @@ struct TestServices {
             .access = {},
             .health = other_health,
             .agents = agents,
-            .mailbox = mailbox};
+            .mail = mail,
+            .mailbox = mailbox,
+            .feed = feed};
   }
 
   Metrics metrics;
@@ -46,7 +57,12 @@ struct TestServices {
   UuidMaker uuids;
   auth::KeyringHolder keys;
   service::Agents agents;
+  service::Mail mail;
   service::Mailbox mailbox;
+  testing::CapturedLog unheard;
+  Logger quiet;
+  service::CommitSignal commits;
+  service::Feed feed;
 };
 
 }  // namespace interlock::http

@@ -114,7 +114,7 @@ awaitable<Result<Response>> PostMessage(App& app, Request request) {
   draft.addresses = {.to = std::move(body.to),
                      .cc = std::move(body.cc).value_or(Texts()),
                      .bcc = std::move(body.bcc).value_or(Texts())};
-  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail->Send(std::move(draft)));
+  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail.Send(std::move(draft)));
   if (sent.refused()) co_return PolicyDenied(sent.denied);
   const SendAnswer answer = {.message_id = std::move(sent.message_id),
                              .cursor = sent.cursor,
@@ -131,7 +131,7 @@ awaitable<Result<Response>> PostBroadcast(App& app, Request request) {
   announcement.topic = std::move(body.topic);
   announcement.subject = std::move(body.subject).value_or("");
   announcement.body = std::move(body.body);
-  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail->Broadcast(std::move(announcement)));
+  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail.Broadcast(std::move(announcement)));
   if (sent.refused()) co_return PolicyDenied(sent.denied);
   const BroadcastAnswer answer = {.message_id = std::move(sent.message_id),
                                   .cursor = sent.cursor,

@@ -7,8 +7,8 @@
 #include "http/events.h"
 #include "http/health.h"
 #include "http/inbox.h"
-#include "http/metrics.h"
 #include "http/mail.h"
+#include "http/metrics.h"
 #include "http/openapi.h"
 #include "http/receipts.h"
 #include "http/threads.h"
@@ -19,16 +19,8 @@ namespace interlock::http {
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
-        AgentRoutes(),
-        EventRoutes(),
-        HealthRoutes(),
-        MetricsRoutes(),
-        InboxRoutes(),
-        MailRoutes(),
-        OpenApiRoutes(),
-        ReceiptRoutes(),
-        ThreadRoutes(),
-        TopicRoutes(),
+        AgentRoutes(),   EventRoutes(),   HealthRoutes(),  InboxRoutes(),  MailRoutes(),
+        MetricsRoutes(), OpenApiRoutes(), ReceiptRoutes(), ThreadRoutes(), TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {
