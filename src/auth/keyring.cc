@@ -24,11 +24,11 @@ bool IsAbsent(const YAML::Node& node) { return !node.IsDefined() || node.IsNull(
 
 Result<void> ExpectMap(const YAML::Node& node, std::string_view what) {
   if (node.IsMap()) return {};
-  return YamlError(node.Mark(), fmt::format("'{}' must be a mapping", what));
+  return YamlError(node.Mark(), fmt::format("{} must be a mapping", what));
 }
 
-// Of two fields of one name the library would take the first without a word. The name is not shown:
-// in a file gone wrong it may be a key.
+// Of two fields of one name the library would take the first without a word. No name of the file is
+// ever shown: in one gone wrong it may be a key.
 Result<void> RefuseRepeated(const YAML::Node& map) {
   std::set<std::string, std::less<>> names;
   for (const auto& field : map) {
@@ -44,7 +44,7 @@ Result<void> RefuseRepeated(const YAML::Node& map) {
 Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
   constexpr const char* kName = "allow_localhost_without_auth";
   if (IsAbsent(policy)) return LocalPolicy::kNoKeyNeeded;
-  IL_TRY_VOID(ExpectMap(policy, "default_policy"));
+  IL_TRY_VOID(ExpectMap(policy, "'default_policy'"));
   IL_TRY_VOID(RefuseRepeated(policy));
   for (const auto& field : policy) {
     // A misspelt one would leave open what somebody meant to close.
@@ -89,7 +89,7 @@ class Keyring::Reader {
     IL_TRY(keyring_.local_policy_, ReadPolicy(document["default_policy"]));
     const YAML::Node projects = document["projects"];
     if (IsAbsent(projects)) return std::move(keyring_);
-    IL_TRY_VOID(ExpectMap(projects, "projects"));
+    IL_TRY_VOID(ExpectMap(projects, "'projects'"));
     IL_TRY_VOID(RefuseRepeated(projects));
     for (const auto& project : projects) {
       IL_TRY_VOID(ReadProject(project.first, project.second));
@@ -102,7 +102,7 @@ class Keyring::Reader {
     const std::string name(domain::Trim(name_node.Scalar()));
     if (name.empty()) return YamlError(name_node.Mark(), "a project needs a name");
     if (IsAbsent(project)) return {};
-    IL_TRY_VOID(ExpectMap(project, name));
+    IL_TRY_VOID(ExpectMap(project, "a project"));
     IL_TRY_VOID(RefuseRepeated(project));
     const YAML::Node keys = project["keys"];
     if (IsAbsent(keys)) return {};
@@ -119,11 +119,11 @@ class Keyring::Reader {
   // Of the project that is being read, whose place in projects_ is the next one.
   Result<void> Add(const Digest& digest, const YAML::Mark& mark) {
     const std::size_t project = keyring_.projects_.size();
-    const auto [known, is_new] = known_.emplace(digest, project);
-    if (!is_new && known->second != project) {
-      return YamlError(mark, fmt::format("this key also stands under project '{}'; a key opens one "
-                                         "project only",
-                                         keyring_.projects_[known->second]));
+    const auto [known, is_new] = known_.emplace(digest, Place{project, mark.line + 1});
+    if (!is_new && known->second.project != project) {
+      return YamlError(mark, fmt::format("this key also stands in line {} under another project; a "
+                                         "key opens one project only",
+                                         known->second.line));
     }
     if (!is_new) return {};
     if (keyring_.keys_.size() == kKeysMax) {
@@ -133,8 +133,13 @@ class Keyring::Reader {
     return {};
   }
 
+  struct Place {
+    std::size_t project;
+    int line;
+  };
+
   Keyring keyring_;
-  std::map<Digest, std::size_t> known_;
+  std::map<Digest, Place> known_;
 };
 
 Result<Keyring> Keyring::Parse(std::string_view yaml) {

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
 #include "auth/yaml.h"
+#include "testing/random.h"
+#include "testing/seeded_random.h"
 
 namespace interlock::auth {
 namespace {
@@ -106,9 +109,10 @@ TEST(KeyringTest, AKeyUnderTwoProjectsIsRefusedWithoutShowingIt) {
   const std::string hash = HashOf(clear);
   for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{
            {clear, clear}, {clear, hash}, {hash, clear}, {hash, hash}}) {
-    const std::string refusal = Refusal("projects:\n  dev:\n    keys: [x, " + a +
-                                        "]\n  web:\n    keys:\n      - y\n      - ' " + b + " '\n");
-    EXPECT_THAT(refusal, AllOf(HasSubstr("line 7"), HasSubstr("project 'dev'"),
+    std::string text = "projects:\n  dev:\n    keys: [x, ";
+    text.append(a).append("]\n  web:\n    keys:\n      - y\n      - ' ").append(b).append(" '\n");
+    const std::string refusal = Refusal(text);
+    EXPECT_THAT(refusal, AllOf(HasSubstr("line 7"), HasSubstr("also stands in line 3"),
                                Not(HasSubstr(clear)), Not(HasSubstr(hash.substr(7)))));
   }
 }
@@ -222,6 +226,46 @@ TEST(KeyringTest, BinaryTextIsRefusedInsteadOfBeingCut) {
   }
   EXPECT_THAT(Refusal(head + "# \xFF\xFE\n"), HasSubstr("UTF-8"));
   EXPECT_EQ(Read("projects:\r\n  dev:\r\n    keys: [alpha]\r\n").Find("alpha"), "dev");
+}
+
+// Bytes changed, lost, doubled and moved: whatever is left is read or refused, and no refusal shows
+// a key.
+TEST(KeyringTest, NoDamageToAFileBringsTheReaderDown) {
+  const std::string whole =
+      "# keys\ndefault_policy:\n  allow_localhost_without_auth: true\nprojects:\n  dev:\n    "
+      "keys:\n"
+      "      - sesame-one\n      - \"sesame\\ttwo\"\n      - 'sesame three'\n  web: {keys: [" +
+      HashOf("sesame") + ", |\n  ? &a !!str x : *a\n]}\n";
+  constexpr std::string_view kOdd = "\n\t :-?[]{},#&*!|>'\"%@`\\~0\r\x7f\xc3\xa9";
+  std::mt19937_64 random(testing::TestSeed());
+  for (int i = 0; i < (testing::kSlowBuild ? 2'000 : 20'000); ++i) {
+    std::string text = whole;
+    for (std::size_t change = 1 + testing::Below(random, 6); change > 0 && !text.empty();
+         --change) {
+      const std::size_t at = testing::Below(random, text.size());
+      const char odd = kOdd[testing::Below(random, kOdd.size())];
+      switch (testing::Below(random, 5)) {
+        case 0:
+          text[at] = odd;
+          break;
+        case 1:
+          text.insert(at, 1, odd);
+          break;
+        case 2:
+          text.erase(at, 1 + testing::Below(random, 8));
+          break;
+        case 3:
+          text.insert(at, text.substr(testing::Below(random, text.size()), 12));
+          break;
+        default:
+          text.resize(at);
+          break;
+      }
+    }
+    const auto keyring = Keyring::Parse(text);
+    const std::string said = keyring.ok() ? "" : keyring.error().message();
+    ASSERT_THAT(said, Not(HasSubstr("sesame"))) << text;
+  }
 }
 
 }  // namespace
