@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -21,6 +22,9 @@ using testing::ServerProcess;
 // A test against the real program in a directory of its own.
 class E2eTest : public ::testing::Test {
  protected:
+  // Whoever runs the tests may have keys of their own.
+  E2eTest() { ::unsetenv("INTERMUTE_KEYS_FILE"); }
+
   std::string Directory() const { return directory_.path().string(); }
   std::filesystem::path File(const std::string& name) const { return directory_.path() / name; }
 

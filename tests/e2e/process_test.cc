@@ -58,7 +58,8 @@ TEST_F(ProcessTest, HelpAndVersionArePrintedOnStdout) {
   const auto serve = Run({"serve", "--help"});
   EXPECT_EQ(serve.exit_code, 0);
   for (const char* flag : {"--host", "--port", "--db", "--socket", "--durability", "--log-format",
-                           "--log-level", "--allow-network-fs", "--max-connections"}) {
+                           "--log-level", "--allow-network-fs", "--max-connections", "--keys-file",
+                           "--require-agent-token", "--insecure"}) {
     EXPECT_THAT(serve.out, HasSubstr(flag));
   }
 }

@@ -58,7 +58,9 @@ milliseconds Left(std::chrono::steady_clock::time_point end) {
 ChildProcess::ChildProcess(const Options& options)
     : stdout_path_(OutputPath(options.directory, "stdout")),
       stderr_path_(OutputPath(options.directory, "stderr")) {
-  std::ofstream(stdout_path_).flush();  // exists before anybody watches it
+  // They exist before anybody watches them.
+  std::ofstream(stdout_path_).flush();
+  std::ofstream(stderr_path_).flush();
   std::vector<char*> arguments;
   arguments.reserve(options.arguments.size() + 1);
   for (const std::string& one : options.arguments) {
@@ -97,12 +99,21 @@ std::optional<int> ChildProcess::Wait(milliseconds limit) {
 }
 
 std::optional<std::string> ChildProcess::WaitForLine(const std::string& text, milliseconds limit) {
+  return WaitForText(stdout_path_, text, limit);
+}
+
+std::optional<std::string> ChildProcess::WaitForLog(const std::string& text, milliseconds limit) {
+  return WaitForText(stderr_path_, text, limit);
+}
+
+std::optional<std::string> ChildProcess::WaitForText(const std::string& path,
+                                                     const std::string& text, milliseconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  ::inotify_add_watch(watch, stdout_path_.c_str(), IN_MODIFY);
+  ::inotify_add_watch(watch, path.c_str(), IN_MODIFY);
   std::optional<std::string> found;
   while (true) {
-    const std::string all = Stdout();
+    const std::string all = FileText(path);
     const std::size_t at = all.find(text);
     const std::size_t line_end = at == std::string::npos ? at : all.find('\n', at);
     if (line_end != std::string::npos) {

@@ -34,10 +34,16 @@ class ChildProcess {
   // program ends or `limit` passes before.
   std::optional<std::string> WaitForLine(const std::string& text, std::chrono::milliseconds limit);
 
+  // The same of its standard error, where the log is.
+  std::optional<std::string> WaitForLog(const std::string& text, std::chrono::milliseconds limit);
+
   std::string Stdout() const;
   std::string Stderr() const;
 
  private:
+  std::optional<std::string> WaitForText(const std::string& path, const std::string& text,
+                                         std::chrono::milliseconds limit);
+
   const std::string stdout_path_;
   const std::string stderr_path_;
   pid_t pid_ = -1;
