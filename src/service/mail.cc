@@ -169,9 +169,11 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
       .created_at = clock_.Now(),
   });
   sending->everybody = sending->outgoing.message.addresses.All();
-  auto write = [this, sending = std::move(sending)](Storage::DoneWith<Delivery> done) {
-    return storage_.Write<Delivery>(
-        [sending](db::Transaction& tx) { return WriteMessage(tx, *sending); }, std::move(done));
+  auto write = [this, sending = std::move(sending)](Storage::DoneWith<Delivery> done) mutable {
+    auto fn = [sending = std::move(sending)](db::Transaction& tx) {
+      return WriteMessage(tx, *sending);
+    };
+    return storage_.Write<Delivery>(std::move(fn), std::move(done));
   };
   co_return co_await Await<Delivery>(std::move(write));
 }
@@ -181,7 +183,7 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
   IL_CO_TRY_VOID(RefuseBlank("topic", announcement.topic));
   IL_CO_TRY_VOID(RefuseBlank("body", announcement.body));
   IL_CO_TRY_VOID(CountBroadcast(announcement));
-  const auto message = std::make_shared<const Message>(Message{
+  auto message = std::make_shared<const Message>(Message{
       .id = ids_.Next().Text(),
       .project = std::move(announcement.project),
       .sender = std::move(announcement.from),
@@ -190,9 +192,11 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
       .body = std::move(announcement.body),
       .created_at = clock_.Now(),
   });
-  auto write = [this, message](Storage::DoneWith<Delivery> done) {
-    return storage_.Write<Delivery>(
-        [message](db::Transaction& tx) { return WriteBroadcast(tx, *message); }, std::move(done));
+  auto write = [this, message = std::move(message)](Storage::DoneWith<Delivery> done) mutable {
+    auto fn = [message = std::move(message)](db::Transaction& tx) {
+      return WriteBroadcast(tx, *message);
+    };
+    return storage_.Write<Delivery>(std::move(fn), std::move(done));
   };
   co_return co_await Await<Delivery>(std::move(write));
 }
