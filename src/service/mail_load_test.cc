@@ -122,11 +122,13 @@ TEST_F(MailLoadTest, EachInboxHoldsEachMessageOnceCursorsRiseAndThreadsCountExac
     }
   }
   std::vector<std::string> members;
+  members.reserve(counts.size());
   for (const auto& [key, value] : counts) {
     members.push_back(key.first + " " + key.second + " " + std::to_string(value.first) + " " +
                       std::to_string(value.second));
   }
   std::vector<std::string> logged;
+  logged.reserve(log.size());
   for (const auto& [cursor, text] : log) logged.push_back(text);
   EXPECT_EQ(logged.size(), kSenders * kLetters);
   EXPECT_EQ(log.rbegin()->first, static_cast<Cursor>(logged.size())) << "a cursor was lost";
