@@ -28,7 +28,7 @@ TEST(RecipientsTest, AreWrittenWithoutWhatIsEmpty) {
 
 // Any character at all, those that JSON writes differently more often than the rest.
 std::string RandomAddress(std::mt19937_64& rng) {
-  static constexpr char32_t kPlaneSize = 0x10000;
+  static constexpr std::size_t kPlaneSize = 0x10000;
   std::string text;
   const std::size_t length = Below(rng, 6);
   for (std::size_t i = 0; i < length; ++i) {

@@ -17,6 +17,7 @@ using domain::Cursor;
 using domain::Message;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using namespace std::string_literals;
 
 Message To(std::string id, std::vector<std::string> to) {
   return {.id = std::move(id),
@@ -68,7 +69,7 @@ class MessagesTest : public StoreTest {
 };
 
 TEST_F(MessagesTest, EveryFieldComesBackWithEveryCharacterThereIs) {
-  std::string all("\0 nul\x01\x1f\x7f \"\\/", 16);
+  std::string all = "\0 nul\x01\x1f\x7f \"\\/"s;
   for (const char32_t c : {U'é', U'\u2028', U'\uFEFF', U'\uFFFD', U'\uFFFF'}) AppendUtf8(all, c);
   for (char32_t plane = 0; plane <= 16; ++plane) AppendUtf8(all, plane * 0x10000 + 0xABC);
   ASSERT_TRUE(IsUtf8(all));
