@@ -44,6 +44,7 @@ class InboxTest : public MailboxTest {
 
 TEST_F(InboxTest, PagesFollowEachOtherWithoutGapOrDouble) {
   std::vector<domain::Cursor> cursors;
+  cursors.reserve(5);
   for (int i = 0; i < 5; ++i) cursors.push_back(Send());
   const auto page = [&](domain::Cursor after) {
     return Ids({.project = "p", .agent = "a", .after = after, .limit = 2});
