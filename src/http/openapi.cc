@@ -198,7 +198,7 @@ Object Responses(const Route& route) {
     }
     all.emplace_back(failure.status, Reference("responses", failure.name));
   }
-  std::ranges::stable_sort(all, {}, &std::pair<int, Object>::first);
+  std::ranges::sort(all, {}, &std::pair<int, Object>::first);
   Object responses;
   for (auto& [status, response] : all) {
     responses.emplace(std::to_string(status), std::move(response));
