@@ -9,7 +9,7 @@ function(il_library name)
 endfunction()
 
 # il_test(name SOURCES … LINKS … LABEL …): a GoogleTest program, one ctest entry per test. The label
-# is the folder's name: `./dev test glob` runs it. TIMEOUT in seconds, per test. PROPERTIES are
+# is the folder's name: `./dev test glob` builds `tests_glob` and runs them. TIMEOUT in seconds, per test. PROPERTIES are
 # ctest's own, by name and value, of each test.
 function(il_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS;PROPERTIES" ${ARGN})
@@ -22,6 +22,10 @@ function(il_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} il_testing GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT TARGET tests_${arg_LABEL})
+    add_custom_target(tests_${arg_LABEL})
+  endif()
+  add_dependencies(tests_${arg_LABEL} ${name})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()

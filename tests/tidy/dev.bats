@@ -153,6 +153,7 @@ never_called() { if grep -- "$1" "$calls"; then return 1; fi; }
 @test "labels choose whole names, and no test at all is a failure" {
   dev test glob db --preset asan
   [ "$status" -eq 0 ]
+  grep -q '^cmake --build --preset asan .* --target tests_glob tests_db$' "$calls"
   grep -q '^ctest --preset asan .*--no-tests=error --label-regex ^(glob|db)\$$' "$calls"
 }
 
@@ -303,13 +304,13 @@ lint_repository() {
   never_called 'src/x/a.cc'
 }
 
-@test "lint --changed on main takes the commits within four hours of HEAD" {
+@test "lint --changed on main takes the commits within three hours of HEAD" {
   lint_repository
   echo >>src/x/a.cc
   GIT_COMMITTER_DATE='2026-01-03T00:00:00Z' git commit -q -a -m first
   touch src/x/late.cc
   git add -A
-  GIT_COMMITTER_DATE='2026-01-03T03:00:00Z' git commit -q -m second
+  GIT_COMMITTER_DATE='2026-01-03T02:00:00Z' git commit -q -m second
   git update-ref refs/remotes/origin/main HEAD
   dev lint --changed
   [ "$status" -eq 0 ]
