@@ -144,6 +144,17 @@ class FeedTest : public ::testing::Test {
     return cursors;
   }
 
+  // The cursors of the next frames, up to one that is not before `last`.
+  std::vector<domain::Cursor> TakeThrough(Follower& follower, domain::Cursor last) {
+    std::vector<domain::Cursor> cursors;
+    while (cursors.empty() || cursors.back() < last) {
+      const std::vector<domain::Cursor> more = Take(follower, 1);
+      if (more.empty()) break;
+      cursors.insert(cursors.end(), more.begin(), more.end());
+    }
+    return cursors;
+  }
+
   testing::TempDb temp_;
   SystemClock clock_;
   testing::CapturedLog lines_;

@@ -88,8 +88,8 @@ class TailTest : public ::testing::Test {
     database_.sqlite().StepWriter();
   }
   std::shared_ptr<events::Outbox> Join() {
-    auto outbox = std::make_shared<events::Outbox>(std::nullopt, events::TypeFilter(),
-                                                   events::Outbox::Limits());
+    auto outbox =
+        std::make_shared<events::Outbox>("watcher", events::TypeFilter(), events::Outbox::Limits());
     EXPECT_TRUE(hub_->Join("p", outbox, 0));
     return outbox;
   }
