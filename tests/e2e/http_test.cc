@@ -61,7 +61,7 @@ TEST_F(HttpTest, EveryRequestHasItsStatusAndJsonBody) {
       {"GET", "/", "", "", 404, "not_found"},
       {"GET", "/Health", "", "", 404, "not_found"},
       {"GET", "/health/", "", "", 404, "not_found"},
-      {"GET", "/api/agents", "", "", 404, "not_found"},
+      {"GET", "/api/nothing", "", "", 404, "not_found"},
       {"POST", "/nowhere", "", "{}", 404, "not_found"},
       {"POST", "/nowhere", "", big, 404, "not_found"},
       {"GET", "/%zz", "", "", 400, "invalid_request"},

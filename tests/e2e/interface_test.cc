@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
-#include <regex>
 #include <string>
 
 #include "e2e_test.h"
@@ -88,6 +88,25 @@ TEST_F(InterfaceTest, TheMetricsTellHowTheServerIs) {
   HttpClient third = server_->Connect();
   EXPECT_EQ(third.Get("/health")->status, 200);
   EXPECT_EQ(Metric(client, "intermute_connections_open"), 3);
+}
+
+TEST_F(InterfaceTest, TheMetricsFollowAgentsAndEvents) {
+  HttpClient client = server_->Connect();
+  EXPECT_EQ(Metric(client, "intermute_event_cursor"), 0);
+  client.Request("POST", "/api/agents", R"({"name":"ada","project":"p"})");
+  EXPECT_EQ(client.Read()->status, 200);
+  EXPECT_EQ(Metric(client, "intermute_agents_alive"), 1);
+  // At least: the sweeper writes too, when it likes.
+  EXPECT_GE(Metric(client, R"(intermute_storage_writes_total{result="committed"})"), 1);
+  EXPECT_GE(Metric(client, "intermute_storage_batch_writes_count"), 1);
+  EXPECT_GT(Metric(client, "intermute_storage_commit_duration_seconds_sum"), 0);
+  EXPECT_EQ(Metric(client, "intermute_websocket_consumers"), 0);
+  // The log is read after the commit, by another thread.
+  const auto end = std::chrono::steady_clock::now() + ServerProcess::kPatience;
+  while (Metric(client, "intermute_event_cursor") < 1) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+  }
+  EXPECT_EQ(Metric(client, "intermute_event_cursor"), 1);
 }
 
 }  // namespace

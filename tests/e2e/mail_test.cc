@@ -29,6 +29,17 @@ class MailTest : public E2eTest {
     if (!client_.Request("POST", target, body)) return {};
     return client_.Read().value_or(HttpAnswer{});
   }
+  // The id of a new agent of project p, with a policy if one is named.
+  std::string Register(const std::string& policy = "") {
+    const auto agent = json::Parse(Post("/api/agents", R"({"project":"p"})").body);
+    if (!agent.ok()) return "";
+    const std::string id(json::View(agent->at("agent_id").get_string()));
+    if (!policy.empty()) {
+      const std::string target = "/api/agents/" + id + "/policy";
+      EXPECT_EQ(Post(target, R"({"policy":")" + policy + "\"}").status, 200);
+    }
+    return id;
+  }
   HttpAnswer Send(const std::string& body) { return Post("/api/messages", body); }
   HttpAnswer Broadcast(const std::string& body) { return Post("/api/broadcast", body); }
 
@@ -136,6 +147,29 @@ TEST_F(MailTest, WhatIsWrongIsNamed) {
     EXPECT_EQ(answer->status, 405);
     EXPECT_EQ(answer->Header("Allow"), "POST");
   }
+}
+
+TEST_F(MailTest, WhoDoesNotWantItIsNamedAndIfNobodyDoesItIsRefused) {
+  const std::string open = Register();
+  const std::string closed = Register("block_all");
+  const auto denied = [](const std::string& id) { return R"("denied":[")" + id + "\"]"; };
+  const auto some = Send(R"({"project":"p","id":"i","from":"a","to":[")" + open + R"("],"bcc":[")" +
+                         closed + R"("]})");
+  EXPECT_EQ(some.status, 200) << some.body;
+  EXPECT_THAT(some.body, StartsWith(R"({"message_id":"i","cursor":)"));
+  EXPECT_THAT(some.body, HasSubstr("," + denied(closed) + R"(,"delivery":"async"})"));
+  const auto none = Send(R"({"project":"p","from":"a","to":[")" + closed + R"("]})");
+  EXPECT_EQ(none.status, 403);
+  EXPECT_THAT(none.body, StartsWith(R"({"error":"policy_denied","message":")"));
+  EXPECT_THAT(none.body, HasSubstr(denied(closed)));
+
+  const std::string all = R"("project":"p","topic":"t","body":"b"})";
+  const auto sent = Broadcast(R"({"from":"a",)" + all);
+  EXPECT_EQ(sent.status, 200);
+  EXPECT_THAT(sent.body, HasSubstr(R"(,"delivered":1,)" + denied(closed)));
+  const auto refused = Broadcast(R"({"from":")" + open + "\"," + all);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, StartsWith(R"({"error":"policy_denied","message":")"));
 }
 
 TEST_F(MailTest, BroadcastsToNobodyAreFineAndTheEleventhIsTooMany) {
