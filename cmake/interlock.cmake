@@ -9,8 +9,8 @@ function(il_library name)
 endfunction()
 
 # il_test(name SOURCES … LINKS … LABEL …): a GoogleTest program, one ctest entry per test. The label
-# is the folder's name: `./dev test glob` builds `tests_glob` and runs them. TIMEOUT in seconds, per test. PROPERTIES are
-# ctest's own, by name and value, of each test.
+# is the folder's name: `./dev test glob` builds `tests_glob` and runs them. TIMEOUT in seconds, per
+# test. PROPERTIES are ctest's own, by name and value, of each test.
 function(il_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS;PROPERTIES" ${ARGN})
   if(NOT INTERLOCK_TESTS)

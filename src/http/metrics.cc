@@ -82,55 +82,56 @@ void AddStorage(PrometheusText& text, const ServerNumbers& numbers) {
   text.Family("intermute_storage_batch_writes", Type::kSummary, "Writes that shared one commit.");
   text.Add(writer.committed, {}, "_sum");
   text.Add(writer.commits, {}, "_count");
-  text.One("intermute_storage_batch_writes_max", Type::kGauge, "The most that shared one commit.",
-           writer.batch_size_max);
+  text.Single("intermute_storage_batch_writes_max", Type::kGauge,
+              "The most that shared one commit.", writer.batch_size_max);
   text.Family("intermute_storage_commit_duration_seconds", Type::kSummary,
               "Time inside COMMIT, which is mostly the disk's.");
   text.Add(Seconds(writer.commit_time_sum), {}, "_sum");
   text.Add(writer.commits, {}, "_count");
-  text.One("intermute_storage_commit_duration_seconds_max", Type::kGauge, "The longest COMMIT.",
-           Seconds(writer.commit_time_max));
-  text.One("intermute_storage_reopened_total", Type::kCounter,
-           "How often the writer's connection was opened anew after a failure.", writer.reopened);
-  text.One("intermute_circuit_breaker_state", Type::kGauge, "0 closed, 1 open, 2 half-open.",
-           numbers.breaker_state);
-  text.One("intermute_circuit_breaker_opened_total", Type::kCounter,
-           "How often the circuit breaker opened.", numbers.breaker_opened);
+  text.Single("intermute_storage_commit_duration_seconds_max", Type::kGauge, "The longest COMMIT.",
+              Seconds(writer.commit_time_max));
+  text.Single("intermute_storage_reopened_total", Type::kCounter,
+              "How often the writer's connection was opened anew after a failure.",
+              writer.reopened);
+  text.Single("intermute_circuit_breaker_state", Type::kGauge, "0 closed, 1 open, 2 half-open.",
+              numbers.breaker_state);
+  text.Single("intermute_circuit_breaker_opened_total", Type::kCounter,
+              "How often the circuit breaker opened.", numbers.breaker_opened);
 }
 
 void AddEvents(PrometheusText& text, const ServerNumbers& numbers,
                std::optional<std::int64_t> agents_alive) {
-  text.One("intermute_event_cursor", Type::kGauge, "The cursor of the newest event.",
-           numbers.event_cursor);
-  text.One("intermute_websocket_consumers", Type::kGauge, "WebSockets that are open.",
-           numbers.websocket.consumers);
-  text.One("intermute_websocket_lagged_total", Type::kCounter,
-           "WebSockets closed because they could not keep up.", numbers.websocket.lagged);
+  text.Single("intermute_event_cursor", Type::kGauge, "The cursor of the newest event.",
+              numbers.event_cursor);
+  text.Single("intermute_websocket_consumers", Type::kGauge, "WebSockets that are open.",
+              numbers.websocket.consumers);
+  text.Single("intermute_websocket_lagged_total", Type::kCounter,
+              "WebSockets closed because they could not keep up.", numbers.websocket.lagged);
   if (agents_alive) {
-    text.One("intermute_agents_alive", Type::kGauge,
-             "Agents seen within the heartbeat grace; absent when storage does not answer.",
-             static_cast<std::uint64_t>(*agents_alive));
+    text.Single("intermute_agents_alive", Type::kGauge,
+                "Agents seen within the heartbeat grace; absent when storage does not answer.",
+                static_cast<std::uint64_t>(*agents_alive));
   }
 }
 
 void AddProcess(PrometheusText& text, const ServerNumbers& numbers, Duration uptime) {
-  text.One("intermute_connections_open", Type::kGauge, "Connections that are served.",
-           numbers.connections);
-  text.One("intermute_uptime_seconds", Type::kGauge, "Since the server was built.",
-           Seconds(uptime));
+  text.Single("intermute_connections_open", Type::kGauge, "Connections that are served.",
+              numbers.connections);
+  text.Single("intermute_uptime_seconds", Type::kGauge, "Since the server was built.",
+              Seconds(uptime));
   text.Family("intermute_build_info", Type::kGauge, "Always 1; its labels say what runs.");
   text.Add(std::uint64_t{1}, {{"version", numbers.version}, {"commit", numbers.commit}});
   if (numbers.process.resident_bytes) {
-    text.One("process_resident_memory_bytes", Type::kGauge, "Memory that is in use.",
-             *numbers.process.resident_bytes);
+    text.Single("process_resident_memory_bytes", Type::kGauge, "Memory that is in use.",
+                *numbers.process.resident_bytes);
   }
   if (numbers.process.open_files) {
-    text.One("process_open_fds", Type::kGauge, "File descriptors that are open.",
-             *numbers.process.open_files);
+    text.Single("process_open_fds", Type::kGauge, "File descriptors that are open.",
+                *numbers.process.open_files);
   }
   if (numbers.process.cpu_seconds) {
-    text.One("process_cpu_seconds_total", Type::kCounter, "Processor time used.",
-             *numbers.process.cpu_seconds);
+    text.Single("process_cpu_seconds_total", Type::kCounter, "Processor time used.",
+                *numbers.process.cpu_seconds);
   }
 }
 

@@ -25,7 +25,7 @@ class PrometheusText {
 
   // A family of one sample.
   template <typename Number>
-  void One(std::string_view name, Type type, std::string_view help, Number value) {
+  void Single(std::string_view name, Type type, std::string_view help, Number value) {
     Family(name, type, help);
     Add(value);
   }

@@ -1,8 +1,8 @@
 """check_answers.py DIRECTORY: holds every answer that the e2e suite heard against /openapi.json.
 
-The directory has what testing/http_record.h wrote: *.jsonl, an exchange per line. The description is
-among them, as the server served it. An answer is at fault when its route, its method or its status is
-not described, when its body is not what the schema of that status says (of a success to the letter:
+The directory has what testing/http_record.h wrote: *.jsonl, an exchange per line. The description
+is among them, as the server served it. An answer is at fault when its route, its method or its
+status is not described, when its body is not what the schema of that status says (of a success to the letter:
 a member that is not described is a fault), when it has a body where none is described or the other
 way round, or when its type is another. And every operation must have succeeded at least once, or
 nothing is known about it.
@@ -222,7 +222,9 @@ def check(exchanges):
         except Fault as fault:
             what = "a record" if isinstance(exchange, Fault) else "{} {} → {}".format(
                 exchange["method"] or "(raw)", exchange["target"][:120], exchange["status"])
-            shown = "" if isinstance(exchange, Fault) else "\n    " + exchange["body"][:300].rstrip()
+            shown = ""
+            if not isinstance(exchange, Fault):
+                shown = "\n    " + exchange["body"][:300].rstrip()
             faults.append(f"{what}: {fault}{shown}")
     faults += [f"{name}: never succeeded, so its answer is not checked"
                for name in description.never_succeeded()]

@@ -1,4 +1,4 @@
-"""Is a document OpenAPI 3.1? Checked against the parts of the standard that we use, strictly: a word
+"""Is a document OpenAPI 3.1? Checked against the parts of the standard that we use: a word
 that stands in none of them is a fault, so a misspelt one cannot pass as an extension.
 """
 
@@ -56,7 +56,7 @@ DOCUMENT = closed(
 
 
 def resolve(document, node):
-    """What a reference stands for; anything else stands for itself. KeyError when it leads nowhere."""
+    """What a reference stands for, KeyError when it leads nowhere; anything else is itself."""
     while isinstance(node, dict) and "$ref" in node:
         target = document
         for part in node["$ref"].removeprefix("#/").split("/"):
