@@ -139,6 +139,8 @@ Response ErrorResponse(const Error& error) {
 
 std::string_view ReasonPhrase(int status) {
   switch (status) {
+    case 101:
+      return "Switching Protocols";
     case 200:
       return "OK";
     case 201:

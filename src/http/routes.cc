@@ -5,6 +5,7 @@
 
 #include "http/agents.h"
 #include "http/events.h"
+#include "http/follow.h"
 #include "http/health.h"
 #include "http/inbox.h"
 #include "http/mail.h"
@@ -19,8 +20,9 @@ namespace interlock::http {
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
-        AgentRoutes(),   EventRoutes(),   HealthRoutes(),  InboxRoutes(),  MailRoutes(),
-        MetricsRoutes(), OpenApiRoutes(), ReceiptRoutes(), ThreadRoutes(), TopicRoutes(),
+        AgentRoutes(),   EventRoutes(),  FollowRoutes(),  HealthRoutes(),
+        InboxRoutes(),   MailRoutes(),   MetricsRoutes(), OpenApiRoutes(),
+        ReceiptRoutes(), ThreadRoutes(), TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

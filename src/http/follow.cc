@@ -1,0 +1,183 @@
+#include "http/follow.h"
+
+#include <array>
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "domain/text.h"
+#include "http/app.h"
+#include "http/handshake.h"
+#include "http/route.h"
+#include "http/websocket.h"
+#include "json/parse.h"
+#include "json/value.h"
+#include "service/feed.h"
+
+namespace interlock::http {
+namespace {
+
+namespace asio = boost::asio;
+
+CloseReason ReasonOf(service::FollowEnd end) {
+  switch (end) {
+    case service::FollowEnd::kLagged:
+      return {CloseCode::kTryAgainLater,
+              "Too slow for the events; resume with since_cursor of the last one received."};
+    case service::FollowEnd::kStopping:
+    case service::FollowEnd::kClosed:
+      return {CloseCode::kGoingAway, "The server stops; connect again in a moment."};
+    case service::FollowEnd::kFailed:
+      break;
+  }
+  return {CloseCode::kInternal,
+          "The event log could not be read; resume with since_cursor of the last event received."};
+}
+
+// The texts of a list; nothing when it is none, or holds anything else.
+std::optional<std::vector<std::string>> Texts(const json::Value* value) {
+  if (value == nullptr || !value->is_array()) return std::nullopt;
+  std::vector<std::string> texts;
+  texts.reserve(value->get_array().size());
+  for (const json::Value& element : value->get_array()) {
+    if (!element.is_string()) return std::nullopt;
+    texts.emplace_back(json::View(element.get_string()));
+  }
+  return texts;
+}
+
+// One connection that follows.
+class Following final : public Upgrade {
+ public:
+  Following(std::string key, std::unique_ptr<service::Follower> follower)
+      : Upgrade(std::move(key)), follower_(std::move(follower)) {}
+
+  asio::awaitable<CloseReason> Run(WebSocket& socket) override {
+    CloseReason reason;
+    bool going = true;
+    while (going) {
+      auto frames = co_await follower_->Next();
+      if (!frames.ok()) {
+        reason = ReasonOf(service::WhyEnded(frames.error()));
+        break;
+      }
+      for (const service::Frame& frame : *frames) {
+        going = co_await socket.Send(*frame);
+        if (!going) break;
+      }
+    }
+    follower_.reset();  // a consumer no longer, however long the goodbye takes
+    co_return reason;
+  }
+
+  std::optional<CloseReason> OnText(std::string_view text) override {
+    const auto message = json::Parse(text, {.trailing = json::Trailing::kIgnore});
+    if (!message.ok()) {
+      return CloseReason{CloseCode::kNotJson, "Not JSON; send one JSON object per message."};
+    }
+    if (follower_ == nullptr || !message->is_object()) return std::nullopt;
+    const json::Object& object = message->get_object();
+    const json::Value* const type = object.if_contains("type");
+    const auto types = Texts(object.if_contains("event_types"));
+    if (type == nullptr || !type->is_string() || !types || types->empty()) return std::nullopt;
+    const std::string_view name = json::View(type->get_string());
+    Result<void> changed;
+    if (name == "subscribe") changed = follower_->Subscribe(*types);
+    if (name == "unsubscribe") changed = follower_->Unsubscribe(*types);
+    if (changed.ok()) return std::nullopt;
+    return CloseReason{CloseCode::kPolicy, changed.error().message()};
+  }
+
+  void OnEnd() override {
+    if (follower_) follower_->Close();
+  }
+
+ private:
+  std::unique_ptr<service::Follower> follower_;
+};
+
+std::vector<std::string> SplitTypes(std::string_view list) {
+  std::vector<std::string> types;
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    const std::string_view type = domain::Trim(list.substr(0, comma));
+    if (!type.empty()) types.emplace_back(type);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return types;
+}
+
+asio::awaitable<Result<Response>> Follow(App& app, Request request,
+                                         std::optional<std::string> agent) {
+  auto key = HandshakeKey(request);
+  if (!key.ok()) co_return HandshakeRefusal(key.error());
+  const auth::Caller& caller = request.caller;
+  if (agent && caller.identity != auth::Caller::Identity::kNone && caller.agent != *agent) {
+    co_return Error(Errc::kForbidden, "This is the stream of " + *agent + ", and X-Agent-ID says " +
+                                          caller.agent + "; connect to that agent's stream.")
+        .WithSlug("agent_mismatch");
+  }
+  service::FollowRequest wanted{.project = request.project.value_or(""),
+                                .agent = std::move(agent),
+                                .types = SplitTypes(request.Query("types"))};
+  if (!domain::Trim(request.Query("since_cursor")).empty()) {
+    wanted.since = request.QueryCursor("since_cursor");
+  }
+  auto follower = co_await app.feed.Follow(std::move(wanted));
+  if (!follower.ok()) co_return std::move(follower).error();
+  Response response;
+  response.status = 101;
+  response.upgrade = std::make_shared<Following>(*std::move(key), *std::move(follower));
+  co_return response;
+}
+
+asio::awaitable<Result<Response>> FollowAgent(App& app, Request request) {
+  std::string agent(domain::Trim(request.Param("agent")));
+  return Follow(app, std::move(request), std::move(agent));
+}
+
+asio::awaitable<Result<Response>> FollowProject(App& app, Request request) {
+  return Follow(app, std::move(request), std::nullopt);
+}
+
+constexpr std::array kQuery = {
+    QueryParameter{"project", QueryParameter::Type::kText, "Whose events; with a key, the key's."},
+    QueryParameter{"since_cursor", QueryParameter::Type::kInteger,
+                   "Everything after it, then live; 0 = from the oldest kept; absent = from now."},
+    QueryParameter{"types", QueryParameter::Type::kText,
+                   "Only these types, separated by commas; absent = every type."},
+};
+
+constexpr std::array kFailures = {
+    Failure{410, "Events after since_cursor are no longer kept; oldest_cursor says what is."},
+    Failure{426, "It asks for no upgrade to WebSocket."},
+};
+
+constexpr std::array kRoutes = {
+    Route{.method = Method::kGet,
+          .path = "/ws/agents/{agent...}",
+          .handler = FollowAgent,
+          .summary = "WebSocket: the events of the project, as this agent may see them.",
+          .project = ProjectFrom::kQueryChecked,
+          .success = 101,
+          .query = kQuery,
+          .failures = kFailures},
+    Route{.method = Method::kGet,
+          .path = "/ws/events",
+          .handler = FollowProject,
+          .summary = "WebSocket: all events of the project.",
+          .project = ProjectFrom::kQueryChecked,
+          .success = 101,
+          .query = kQuery,
+          .failures = kFailures},
+};
+
+}  // namespace
+
+std::span<const Route> FollowRoutes() { return kRoutes; }
+
+}  // namespace interlock::http
