@@ -75,7 +75,7 @@ std::vector<std::string> NextMessages(WsClient& client, std::size_t count) {
 
 std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-class WebSocketTest : public E2eTest {
+class FollowOverWebSocketTest : public E2eTest {
  protected:
   void Begin(std::vector<std::string> flags = {}) {
     server_ = Start(std::move(flags));
@@ -124,7 +124,7 @@ class WebSocketTest : public E2eTest {
 
 using Ids = std::vector<std::string>;
 
-TEST_F(WebSocketTest, RefusesWhatIsNoProperHandshakeAsPlainHttp) {
+TEST_F(FollowOverWebSocketTest, RefusesWhatIsNoProperHandshakeAsPlainHttp) {
   Begin();
   const auto status = [&](const std::string& target, const std::string& headers) {
     HttpClient client = server_->Connect();
@@ -152,7 +152,7 @@ TEST_F(WebSocketTest, RefusesWhatIsNoProperHandshakeAsPlainHttp) {
   EXPECT_TRUE(own.open()) << own.answer().body;
 }
 
-TEST_F(WebSocketTest, ARemotePeerNeedsAKeyAndHearsItsProjectOnly) {
+TEST_F(FollowOverWebSocketTest, ARemotePeerNeedsAKeyAndHearsItsProjectOnly) {
   std::ofstream(File("keys.yaml")) << "projects:\n  p:\n    keys: [key-of-p]\n";
   Begin({"--keys-file", File("keys.yaml").string()});
   const std::string remote = "X-Forwarded-For: 203.0.113.9\r\n";
@@ -171,7 +171,7 @@ TEST_F(WebSocketTest, ARemotePeerNeedsAKeyAndHearsItsProjectOnly) {
   EXPECT_EQ(NextMessages(keyed, 1), Ids{"m1"});
 }
 
-TEST_F(WebSocketTest, MessageCreatedGoesToEachRecipientOnly) {
+TEST_F(FollowOverWebSocketTest, MessageCreatedGoesToEachRecipientOnly) {
   Begin();
   WsClient a = OpenAgent("a", "p");
   WsClient b = OpenAgent("team/b", "p");
@@ -195,7 +195,7 @@ TEST_F(WebSocketTest, MessageCreatedGoesToEachRecipientOnly) {
   EXPECT_EQ(NextMessages(all, 3), (Ids{"m1", "m2", "m3"}));
 }
 
-TEST_F(WebSocketTest, ProjectsHearNothingOfEachOther) {
+TEST_F(FollowOverWebSocketTest, ProjectsHearNothingOfEachOther) {
   Begin();
   WsClient p = OpenAgent("a", "p");
   WsClient q = OpenAgent("a", "q");
@@ -210,7 +210,7 @@ TEST_F(WebSocketTest, ProjectsHearNothingOfEachOther) {
   EXPECT_EQ(NextMessages(none, 1), Ids{"none1"});
 }
 
-TEST_F(WebSocketTest, TenSubscribersHearFiveMessagesEach) {
+TEST_F(FollowOverWebSocketTest, TenSubscribersHearFiveMessagesEach) {
   Begin();
   std::vector<WsClient> subscribers;
   subscribers.reserve(10);
@@ -228,7 +228,7 @@ TEST_F(WebSocketTest, TenSubscribersHearFiveMessagesEach) {
   for (WsClient& subscriber : subscribers) EXPECT_EQ(NextMessages(subscriber, 5), ids);
 }
 
-TEST_F(WebSocketTest, ResumesBehindACursorAndFromTheOldest) {
+TEST_F(FollowOverWebSocketTest, ResumesBehindACursorAndFromTheOldest) {
   Begin();
   Send("m1", {"a"});
   const std::int64_t cursor = Send("m2", {"a"});
@@ -244,7 +244,7 @@ TEST_F(WebSocketTest, ResumesBehindACursorAndFromTheOldest) {
   EXPECT_EQ(NextMessages(live, 1), Ids{"m5"});
 }
 
-TEST_F(WebSocketTest, FiltersByTypeFromTheQueryAndByMessage) {
+TEST_F(FollowOverWebSocketTest, FiltersByTypeFromTheQueryAndByMessage) {
   Begin();
   WsClient queried = Open("/ws/events?project=p&types=message.read,%20message.ack");
   WsClient asked = Open("/ws/events?project=p");
@@ -272,7 +272,7 @@ TEST_F(WebSocketTest, FiltersByTypeFromTheQueryAndByMessage) {
 }
 
 // Whoever is gone, whichever way, is a consumer no longer.
-TEST_F(WebSocketTest, NoConsumerIsLeftOnceItsConnectionIsClosed) {
+TEST_F(FollowOverWebSocketTest, NoConsumerIsLeftOnceItsConnectionIsClosed) {
   Begin();
   WsClient stays = OpenAgent("a", "p");
   ASSERT_TRUE(stays.open());
@@ -296,7 +296,7 @@ TEST_F(WebSocketTest, NoConsumerIsLeftOnceItsConnectionIsClosed) {
   EXPECT_EQ(NextMessages(stays, 1), Ids{"m1"});
 }
 
-TEST_F(WebSocketTest, HostileMessagesCloseOneConnectionAndNoOther) {
+TEST_F(FollowOverWebSocketTest, HostileMessagesCloseOneConnectionAndNoOther) {
   Begin();
   const auto code_for = [&](const std::string& bytes) {
     WsClient client = OpenAgent("a", "p");
@@ -321,7 +321,7 @@ TEST_F(WebSocketTest, HostileMessagesCloseOneConnectionAndNoOther) {
 
 // What is in the log is told exactly once, however a connection falls between two commits: one
 // message is there before, one is on its way while we connect, one follows.
-TEST_F(WebSocketTest, PublishingDuringTheSwitchLosesAndDoublesNothing) {
+TEST_F(FollowOverWebSocketTest, PublishingDuringTheSwitchLosesAndDoublesNothing) {
   Begin({"--durability", "fast"});
   constexpr int kRounds = testing::kSlowBuild ? 100 : 1000;
   std::int64_t cursor = Send("first", {"a"});
@@ -342,7 +342,7 @@ TEST_F(WebSocketTest, PublishingDuringTheSwitchLosesAndDoublesNothing) {
 
 // A consumer that reads nothing: the sender goes on, others hear everything, and when it comes back
 // to life it reads a run of events without a hole, then 1013, and resumes behind it.
-TEST_F(WebSocketTest, AStalledConsumerDelaysNobodyIsClosedWith1013AndResumesWithoutAGap) {
+TEST_F(FollowOverWebSocketTest, AStalledConsumerDelaysNobodyIsClosedWith1013AndResumesWithoutAGap) {
   Begin({"--durability", "fast"});
   // Together far more than the kernel and the outbox hold for one consumer.
   constexpr int kMessages = 1600;
@@ -382,7 +382,7 @@ TEST_F(WebSocketTest, AStalledConsumerDelaysNobodyIsClosedWith1013AndResumesWith
   EXPECT_EQ(pieced, all);
 }
 
-TEST_F(WebSocketTest, AStoppingServerCloses1001EvenWithAStalledConsumer) {
+TEST_F(FollowOverWebSocketTest, AStoppingServerCloses1001AndWaitsForNoAnswer) {
   Begin();
   WsClient client = OpenAgent("a", "p");
   WsClient mute = OpenAgent("b", "p");
