@@ -4,8 +4,8 @@ The directory has what testing/http_record.h wrote: *.jsonl, an exchange per lin
 is among them, as the server served it. An answer is at fault when its route, its method or its
 status is not described, when its body is not what the schema of that status says (of a success to
 the letter: a member that is not described is a fault), when it has a body where none is described
-or the other way round, or when its type is another. And every operation must have succeeded at least once, or
-nothing is known about it.
+or the other way round, or when its type is another. And every operation must have succeeded at
+least once, or nothing is known about it.
 
 Requests that are no HTTP, or ask for what is not there, have no operation; their answers must be
 errors in the one shape, with a status that says so.
