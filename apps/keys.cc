@@ -110,8 +110,8 @@ void ReloadKeys(const fs::path& path, auth::KeyringHolder& holder, Logger& log) 
     return;
   }
   WarnIfExposed(whole, *loaded, log);
+  holder.Set(loaded->keyring);  // before it is said: who reads the log counts on it
   LogKeys("reloaded the keys", whole, loaded->keyring, log);
-  holder.Set(std::move(loaded->keyring));
 }
 
 Result<void> RefuseWithoutKeys(const http::ListeningSocket& socket, const auth::Keyring& keyring) {
