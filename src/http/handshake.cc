@@ -1,8 +1,7 @@
 #include "http/handshake.h"
 
-#include <strings.h>
-
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <string_view>
 
@@ -10,7 +9,8 @@ namespace interlock::http {
 namespace {
 
 bool SameText(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::string_view Trim(std::string_view text) {

@@ -21,7 +21,7 @@ Request Handshake(const Fields& changes = {}) {
                    {"Sec-WebSocket-Version", "13"},
                    {"Sec-WebSocket-Key", kKey}};
   for (const auto& [name, value] : changes) {
-    std::erase_if(fields, [&name = name](const auto& field) { return field.first == name; });
+    std::erase_if(fields, [&wanted = name](const auto& field) { return field.first == wanted; });
     if (!value.empty()) fields.emplace_back(name, value);
   }
   Request request;

@@ -51,7 +51,7 @@ class Bridge : public std::enable_shared_from_this<Bridge<T>> {
         handler_(std::move(handler)) {}
 
   template <typename Start>
-  void Begin(Start start) {
+  void Begin(Start start) {  // NOLINT(performance-unnecessary-value-param): it may be a const one
     auto slot = boost::asio::get_associated_cancellation_slot(handler_);
     if (slot.is_connected()) {
       slot.assign([weak = this->weak_from_this()](boost::asio::cancellation_type) {

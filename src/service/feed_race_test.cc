@@ -167,6 +167,7 @@ TEST_P(FeedFaultTest, AfterAnUnknownOutcomeExactlyTheLogIsPublished) {
     const std::vector<Cursor> seen = TakeThrough(*follower, last);
     std::vector<Cursor> log;
     const EventPage page = Run(feed_->Page({.project = "p"})).value();
+    log.reserve(page.events.size());
     for (const domain::Event& event : page.events) log.push_back(event.cursor);
     EXPECT_EQ(seen, log) << "fault " << nth;
     Reset();
