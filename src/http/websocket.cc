@@ -35,7 +35,7 @@ constexpr std::size_t kReasonMax = 123;       // what a close frame has room for
 // A socket whose first bytes have been read already.
 class Connection {
  public:
-  using next_layer_type = WebSocket::Socket;
+  using next_layer_type = WebSocket::Socket;  // NOLINT(readability-identifier-naming): Beast's
   using executor_type = next_layer_type::executor_type;
 
   Connection(next_layer_type socket, std::string already_read)
@@ -87,7 +87,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
       : limits_(limits),
         clock_(clock),
         stream_(std::move(socket), std::move(already_read)),
-        buffer_(limits.ws_message_bytes_max),
+        buffer_(limits.ws_message_bytes_max + 1),  // or a full one would end without a close frame
         timer_(stream_.get_executor()) {
     error_code ignored;  // a Unix socket has no such option
     Lowest().set_option(asio::ip::tcp::no_delay(true), ignored);

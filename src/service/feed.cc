@@ -23,8 +23,23 @@ using domain::Cursor;
 using events::Outbox;
 
 // One read of a replay: enough to be worth a turn, little enough that many can be held at once.
+// Short, so that many who catch up at once leave room for other reads between their pages.
+constexpr std::size_t kReplayRows = 1000;
 constexpr std::size_t kReplayEvents = 256;
 constexpr std::size_t kReplayBytes = std::size_t{256} * 1024;
+
+// Longer than any type there is; what a filter keeps stays small.
+constexpr std::size_t kTypeBytesMax = 64;
+
+Result<void> CheckTypes(const std::vector<std::string>& types) {
+  for (const std::string& type : types) {
+    if (type.size() <= kTypeBytesMax) continue;
+    return Error(Errc::kInvalidArgument, "No event type is longer than " +
+                                             std::to_string(kTypeBytesMax) +
+                                             " bytes; check the list of types.");
+  }
+  return {};
+}
 
 // Part of this file's own contract with WhyEnded(); no client sees them.
 constexpr char kLaggedSlug[] = "follower_lagged";
@@ -154,6 +169,7 @@ class Follower::Impl {
                             .through = through_,
                             .recipient = outbox_->agent(),
                             .events_max = kReplayEvents,
+                            .rows_max = kReplayRows,
                             .bytes_max = kReplayBytes};
     if (!filter_.HearsAll()) {
       query.wants = [filter = filter_](std::string_view type) { return filter.Hears(type); };
@@ -217,6 +233,7 @@ Follower::~Follower() = default;
 awaitable<Result<std::vector<Frame>>> Follower::Next() { return impl_->Next(); }
 
 Result<void> Follower::Subscribe(const std::vector<std::string>& types) {
+  IL_TRY_VOID(CheckTypes(types));
   events::TypeFilter filter = impl_->filter();
   filter.Subscribe(types);
   return impl_->SetFilter(std::move(filter));
@@ -242,6 +259,7 @@ void Feed::Start(Cursor newest) {
 
 awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request) {
   const std::shared_ptr<Parts> parts = parts_;
+  IL_CO_TRY_VOID(CheckTypes(request.types));
   std::optional<Cursor> since = request.since;
   if (since) {
     since = std::max<Cursor>(*since, 0);

@@ -132,6 +132,8 @@ TEST_F(FeedTest, TypesAreFilteredInReplayAndLiveAndCanBeChanged) {
 TEST_F(FeedTest, TooManyTypesAreRefused) {
   Open({.types_max = 2});
   EXPECT_FALSE(Run(feed_->Follow({.project = "p", .types = {"a", "b", "c"}})).ok());
+  EXPECT_FALSE(Run(feed_->Follow({.project = "p", .types = {std::string(65, 'a')}})).ok());
+  EXPECT_TRUE(Run(feed_->Follow({.project = "p", .types = {std::string(64, 'a')}})).ok());
   const auto follower = Follow({.project = "p", .types = {"a", "b"}});
   const Result<void> refused = follower->Subscribe({"c"});
   ASSERT_FALSE(refused.ok());
