@@ -53,6 +53,16 @@ domain::Event EventOf(const domain::Receipt& receipt, const std::string& agent,
   return event;
 }
 
+// The one whom a receipt without a name must mean. A blind copy is not counted beside others: that
+// there is one must not show.
+std::optional<std::string> OnlyRecipient(const domain::Addresses& received) {
+  domain::Addresses shown = received;
+  shown.bcc.clear();
+  if (shown.size() == 1) return shown.All().front();
+  if (shown.empty() && received.size() == 1) return received.bcc.front();
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<ReceiptOutcome> RecordReceipt(db::Transaction& tx, const domain::Receipt& receipt) {
@@ -69,8 +79,9 @@ Result<ReceiptOutcome> RecordReceipt(db::Transaction& tx, const domain::Receipt&
   std::string agent = receipt.agent;
   if (agent.empty()) {
     IL_TRY(const Recipients recipients, ReadRecipients(found->recipients));
-    if (recipients.received.size() != 1) return ReceiptOutcome::kNobodyNamed;
-    agent = recipients.received.All().front();
+    const std::optional<std::string> only = OnlyRecipient(recipients.received);
+    if (!only) return ReceiptOutcome::kNobodyNamed;
+    agent = *only;
   }
   IL_TRY(const auto kind,
          tx->One(
