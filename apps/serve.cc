@@ -157,6 +157,7 @@ class Running {
 
   static service::Mail::Options MailOptions(const Limits& limits) {
     return {.addresses_max = limits.addresses_max,
+            .name_bytes_max = limits.mail_name_bytes_max,
             .broadcasts_max = limits.broadcasts_max,
             .broadcast_window = limits.broadcast_window};
   }

@@ -51,6 +51,8 @@ struct Limits {
   // some 10 µs, which everybody waits for. A broadcast names nobody and reaches all. How often an
   // agent may broadcast in a project.
   std::size_t addresses_max = 1000;
+  // An id, an address, a thread, a topic: each is a key of several tables, and part of every event.
+  std::size_t mail_name_bytes_max = 256;
   std::int64_t broadcasts_max = 10;
   std::chrono::seconds broadcast_window{60};
 
@@ -59,6 +61,7 @@ struct Limits {
   std::size_t agent_text_bytes_max = 256;
   std::size_t capabilities_max = 256;
   std::size_t capability_bytes_max = 256;
+  std::size_t capabilities_wanted_max = 64;  // by one list
   std::size_t metadata_entries_max = 256;
   std::size_t metadata_bytes_max = std::size_t{32} * 1024;
 

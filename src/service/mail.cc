@@ -46,8 +46,30 @@ Result<void> RefuseBlank(std::string_view field, std::string_view text) {
   return Wrong(field, fmt::format("`{}` is empty; say who or what it is.", field));
 }
 
+// A name is a key: it must fit one, and must be one that a path can say.
+Result<void> CheckName(std::string_view field, std::string_view name, std::size_t bytes_max) {
+  if (name.size() > bytes_max) {
+    return Wrong(field, fmt::format("`{}` has {} bytes and may have {}; choose a shorter one.",
+                                    field, name.size(), bytes_max));
+  }
+  if (name.find('\0') != std::string_view::npos) {
+    return Wrong(field,
+                 fmt::format("`{}` holds a NUL byte, which no path can name; remove it.", field));
+  }
+  return {};
+}
+
 Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
   IL_TRY_VOID(RefuseBlank("from", draft.from));
+  const std::array<std::pair<std::string_view, const std::string*>, 5> names = {
+      {{"from", &draft.from},
+       {"project", &draft.project},
+       {"id", &draft.id},
+       {"thread_id", &draft.thread_id},
+       {"topic", &draft.topic}}};
+  for (const auto& [field, name] : names) {
+    IL_TRY_VOID(CheckName(field, *name, options.name_bytes_max));
+  }
   const Addresses& addresses = draft.addresses;
   if (addresses.to.empty()) {
     return Wrong("to", "`to` names nobody; a message needs at least one recipient there.");
@@ -62,9 +84,11 @@ Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
       {{"to", &addresses.to}, {"cc", &addresses.cc}, {"bcc", &addresses.bcc}}};
   for (const auto& [field, list] : kinds) {
     for (std::size_t i = 0; i < list->size(); ++i) {
-      if (!IsBlank((*list)[i])) continue;
-      return Wrong(field,
-                   fmt::format("`{}[{}]` is empty; name an agent or leave it out.", field, i));
+      if (IsBlank((*list)[i])) {
+        return Wrong(field,
+                     fmt::format("`{}[{}]` is empty; name an agent or leave it out.", field, i));
+      }
+      IL_TRY_VOID(CheckName(field, (*list)[i], options.name_bytes_max));
     }
   }
   return {};
@@ -182,6 +206,9 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
   IL_CO_TRY_VOID(RefuseBlank("from", announcement.from));
   IL_CO_TRY_VOID(RefuseBlank("topic", announcement.topic));
   IL_CO_TRY_VOID(RefuseBlank("body", announcement.body));
+  IL_CO_TRY_VOID(CheckName("from", announcement.from, options_.name_bytes_max));
+  IL_CO_TRY_VOID(CheckName("topic", announcement.topic, options_.name_bytes_max));
+  IL_CO_TRY_VOID(CheckName("project", announcement.project, options_.name_bytes_max));
   IL_CO_TRY_VOID(CountBroadcast(announcement));
   auto message = std::make_shared<const Message>(Message{
       .id = ids_.Next().Text(),

@@ -27,6 +27,7 @@ class Mail {
  public:
   struct Options {
     std::size_t addresses_max = 1000;  // of one message, to, cc and bcc together, as sent
+    std::size_t name_bytes_max = 256;  // of an id, an address, a thread, a topic, a project
     std::int64_t broadcasts_max = 10;  // of one agent in one project, within the window
     std::chrono::seconds broadcast_window{60};
   };

@@ -88,6 +88,42 @@ TEST_F(MailTest, TheSameIdGivesTheSameAnswerOrAConflict) {
   EXPECT_EQ(Send(R"({"id":"i","project":"q","from":"z","to":["b"]})").status, 200);
 }
 
+TEST_F(MailTest, NamesAreShortAndCanStandInAPath) {
+  const struct {
+    std::string path;
+    std::string body;
+    int status;
+    std::string part;  // of the answer
+  } kCases[] = {
+      {"/api/messages", R"({"from":")" + std::string(257, 'f') + R"(","to":["b"]})", 400,
+       R"("field":"from")"},
+      {"/api/messages", R"({"from":"a","to":[")" + std::string(257, 't') + R"("]})", 400,
+       R"("field":"to")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"bcc":["c\u0000"]})", 400, R"("field":"bcc")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"id":")" + std::string(257, 'i') + "\"}", 400,
+       R"("field":"id")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"id":"\u0000"})", 400, R"("field":"id")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"thread_id":")" + std::string(257, 't') + "\"}",
+       400, R"("field":"thread_id")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"topic":")" + std::string(257, 't') + "\"}", 400,
+       R"("field":"topic")"},
+      {"/api/messages", R"({"from":"a","to":["b"],"project":")" + std::string(257, 'p') + "\"}",
+       400, R"("field":"project")"},
+      {"/api/broadcast", R"({"from":"a","body":"b","topic":")" + std::string(257, 't') + "\"}", 400,
+       R"("field":"topic")"},
+  };
+  for (const auto& c : kCases) {
+    const auto answer = Post(c.path, c.body);
+    EXPECT_EQ(answer.status, c.status) << c.part;
+    EXPECT_THAT(answer.body, HasSubstr(c.part));
+  }
+  const std::string longest(256, 'x');
+  EXPECT_EQ(
+      Send(R"({"from":"a","to":["b"],"id":")" + longest + R"(","thread_id":")" + longest + "\"}")
+          .status,
+      200);
+}
+
 TEST_F(MailTest, WhatIsWrongIsNamed) {
   std::string crowd = R"({"from":"a","to":["b")";
   for (int i = 0; i < 10'000; ++i) crowd += ",\"agent-" + std::to_string(i) + "\"";
