@@ -60,14 +60,16 @@ bool IsSessionId(std::string_view text) {
 }
 
 bool MayTakeOver(const SessionFacts& session, Timestamp now) {
-  if (session.token_shown || session.deregistered) return true;
+  if (session.token_shown) return true;
+  if (session.proof == SessionProof::kToken) return false;
+  if (session.deregistered) return true;
   return now - session.last_seen >= kStaleAfter;
 }
 
 bool HasAnyCapability(const Agent& agent, std::span<const std::string> wanted) {
   if (!agent.capabilities) return false;
-  return std::ranges::any_of(wanted, [&](const std::string& capability) {
-    return std::ranges::find(*agent.capabilities, capability) != agent.capabilities->end();
+  return std::ranges::any_of(*agent.capabilities, [&](const std::string& capability) {
+    return std::ranges::binary_search(wanted, capability);
   });
 }
 

@@ -60,17 +60,23 @@ inline constexpr Duration kStaleAfter = std::chrono::minutes(5);
 // or 32 digits.
 bool IsSessionId(std::string_view text);
 
+// What it takes to have a session of another process: time alone, or the agent's token
+// (--require-agent-token).
+enum class SessionProof : std::uint8_t { kAge, kToken };
+
 // What is known of the agent that has a session which somebody registers with again.
 struct SessionFacts {
   Timestamp last_seen = {};
   bool deregistered = false;
   bool token_shown = false;  // by whoever registers: it is that agent itself
+  SessionProof proof = SessionProof::kAge;
 };
 
 // May that agent's session, and with it its id, go to whoever asks?
 bool MayTakeOver(const SessionFacts& session, Timestamp now);
 
 // True when the agent has one of them, letter for letter.
+// REQUIRES: `wanted` is sorted.
 bool HasAnyCapability(const Agent& agent, std::span<const std::string> wanted);
 
 // The value of a metadata key, trimmed; empty when there is none.

@@ -57,6 +57,10 @@ TEST(AgentTest, ASessionIsTakenOverFromWhoeverIsStaleGoneOrTheSame) {
   EXPECT_TRUE(MayTakeOver({.last_seen = kNow - minutes(5)}, kNow));
   EXPECT_TRUE(MayTakeOver({.last_seen = kNow, .deregistered = true}, kNow));
   EXPECT_TRUE(MayTakeOver({.last_seen = kNow, .token_shown = true}, kNow));
+  const SessionProof token = SessionProof::kToken;
+  EXPECT_FALSE(MayTakeOver({.last_seen = kNow - minutes(60), .proof = token}, kNow));
+  EXPECT_FALSE(MayTakeOver({.last_seen = kNow, .deregistered = true, .proof = token}, kNow));
+  EXPECT_TRUE(MayTakeOver({.last_seen = kNow, .token_shown = true, .proof = token}, kNow));
 }
 
 TEST(AgentTest, FocusIsKnownForTwoSeconds) {
@@ -79,7 +83,7 @@ TEST(AgentTest, FocusIsKnownForTwoSeconds) {
 
 TEST(AgentTest, OneCapabilityOfSeveralIsEnoughAndItMustBeTheSame) {
   Agent agent;
-  const std::vector<std::string> wanted = {"review", "build"};
+  const std::vector<std::string> wanted = {"build", "review"};
   EXPECT_FALSE(HasAnyCapability(agent, wanted));
   agent.capabilities.emplace();
   EXPECT_FALSE(HasAnyCapability(agent, wanted));

@@ -63,7 +63,9 @@ Answer PostAgent(App& app, Request request) {
       .capabilities = std::move(body.capabilities),
       .metadata = std::move(body.metadata),
       .status = std::move(body.status).value_or(""),
-      .shown_token = ShownToken(request)};
+      .shown_token = ShownToken(request),
+      .proof = app.access.require_agent_token ? domain::SessionProof::kToken
+                                              : domain::SessionProof::kAge};
   IL_CO_TRY(const auto made, co_await app.agents.Register(std::move(registration)));
   co_return Response::Json(200, json::ObjectText()
                                     .Add("agent_id", made.agent.id)

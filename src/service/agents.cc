@@ -118,6 +118,7 @@ struct Draft {
   std::array<std::uint64_t, 8> names = {};  // to choose from when it brings no name
   auth::Digest token_hash = {};
   std::optional<auth::Digest> shown_token_hash = {};
+  domain::SessionProof proof = {};
 };
 
 // Numbers as they come from one source of bytes.
@@ -153,7 +154,8 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft)
     const domain::Agent& before = owner->agent;
     const domain::SessionFacts facts = {.last_seen = before.last_seen,
                                         .deregistered = before.deregistered_at.has_value(),
-                                        .token_shown = owner->token_matches};
+                                        .token_shown = owner->token_matches,
+                                        .proof = draft.proof};
     if (!domain::MayTakeOver(facts, agent.last_seen)) return SessionInUse();
     agent.id = before.id;
     agent.created_at = before.created_at;
@@ -237,6 +239,7 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
                  .created_at = now,
                  .last_seen = now};
   draft.names = DrawNames(random_);
+  draft.proof = registration.proof;
   draft.token_hash = auth::Sha256(token.Reveal());
   if (!registration.shown_token.empty()) {
     draft.shown_token_hash = auth::Sha256(registration.shown_token.Reveal());
@@ -272,6 +275,13 @@ awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, std::string focus_state)
 
 awaitable<Result<std::vector<domain::Agent>>> Agents::List(Filter filter) {
   using Found = std::vector<domain::Agent>;
+  if (filter.capabilities.size() > limits_.capabilities_wanted_max) {
+    co_return Error(Errc::kInvalidArgument,
+                    fmt::format("a list by {} capabilities is too much; ask for at most {} at once",
+                                filter.capabilities.size(), limits_.capabilities_wanted_max))
+        .WithDetail("field", "capability");
+  }
+  std::ranges::sort(filter.capabilities);
   auto read = [filter = std::move(filter),
                max = static_cast<std::int64_t>(limits_.agents_listed_max)](
                   db::Connection& connection) -> Result<Found> {
@@ -306,8 +316,8 @@ awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Met
 awaitable<Result<domain::Policies>> Agents::PoliciesOf(AgentRef ref) {
   auto read = [ref = std::move(ref)](db::Connection& connection) -> Result<domain::Policies> {
     IL_TRY(const std::optional<domain::Agent> agent, store::FindAgent(connection, ref.id));
-    if (!agent) return domain::Policies();
-    if (!InProject(*agent, ref)) return NoSuchAgent(ref.id);
+    // Whether another project has such an agent must not show.
+    if (!agent || !InProject(*agent, ref)) return domain::Policies();
     return agent->policies;
   };
   co_return co_await Read<domain::Policies>(storage_, std::move(read));

@@ -46,6 +46,7 @@ class Agents {
     std::optional<domain::Metadata> metadata = {};
     std::string status = {};
     Secret shown_token = {};  // the caller's own, by which an agent takes its session up again
+    domain::SessionProof proof = domain::SessionProof::kAge;
   };
   struct Registered {
     domain::Agent agent;

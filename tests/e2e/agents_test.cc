@@ -17,6 +17,12 @@ using ::testing::Not;
 
 class AgentsTest : public ApiTest {};
 
+std::string Many(const std::string& text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
 TEST_F(AgentsTest, AnAgentComesLivesAndGoes) {
   const std::string ada = Register("p", "ada");
   const std::string at = "/api/agents/" + ada;
@@ -90,6 +96,8 @@ TEST_F(AgentsTest, WhatIsWrongIsNamed) {
       {"GET", "/api/agents?project=%zz", "", 400, "project"},
       {"GET", "/api/agents?project=%ff", "", 400, "project"},
       {"GET", "/api/agents", "", 200},
+      {"GET", "/api/agents?capability=" + std::string(129, ','), "", 200},
+      {"GET", "/api/agents?capability=" + Many("x,", 65), "", 400, R"("field":"capability")"},
   });
 }
 
