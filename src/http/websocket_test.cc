@@ -58,6 +58,11 @@ class Script {
     reason_ = std::move(reason);
     WakeAll();
   }
+  // Lets the executors go: they must not outlive their server.
+  void Forget() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    waiters_.clear();
+  }
   std::vector<std::string> heard() const IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     return heard_;
@@ -192,6 +197,7 @@ class WebSocketTest : public ::testing::Test {
     server_->StopAccepting();
     const Server::Drained drained = server_->Drain();
     server_->Join();
+    script_.Forget();
     server_.reset();
     return drained;
   }
