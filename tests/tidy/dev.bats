@@ -99,6 +99,14 @@ never_called() { if grep -- "$1" "$calls"; then return 1; fi; }
   never_called apt-get
 }
 
+@test "a list of packages that cannot be read ends the command" {
+  stand_in dpkg-query 'exit 2'
+  dev build
+  [ "$status" -eq 1 ]
+  [[ $output == *'dpkg-query cannot tell'* ]]
+  never_called 'apt-get'
+}
+
 @test "without apt it says exactly what to install" {
   stand_in dpkg-query 'exit 1'
   rm "$tools/apt-get"
@@ -222,11 +230,13 @@ start_server() {
 }
 
 @test "on a port that is taken only the server's own message is shown" {
+  local code=0
   stand_in_server
   start_server
   dev run -- --port "$port"
   kill -TERM "$pid"
-  wait "$pid" || true
+  wait "$pid" || code=$?
+  [ "$code" -eq 7 ]
   [ "$status" -eq 1 ]
   [[ $output == *'port taken'* ]]
   [[ $output != *'answers on'* ]]
