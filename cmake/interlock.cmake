@@ -1,11 +1,53 @@
 # How targets are made here. One static library per folder of src/, its sources listed by hand; its
 # LINKS are the statement of what the folder may use.
 
+# Headers that cost every unit a second or two, read once. Only g++ gets them: the clang builds see
+# each unit alone, so a missing #include is found there.
+#
+# il_headers(name LINKS … HEADERS … OPTIONS …): a target to REUSE_FROM.
+file(WRITE ${CMAKE_BINARY_DIR}/empty.cc "")
+function(il_headers name)
+  cmake_parse_arguments(arg "" "" "LINKS;HEADERS;OPTIONS" ${ARGN})
+  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/empty.cc)
+  target_link_libraries(${name} PRIVATE il_options ${arg_LINKS})
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+  endif()
+endfunction()
+
+# Asio's have initialisers that need Asio's code, so only what links it may have them.
+function(il_use_headers target plain with_asio)
+  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
+  set(headers ${plain})
+  if(arg_LINKS MATCHES "il_(asio|service|http|intermute)")
+    set(headers ${with_asio})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_precompile_headers(${target} REUSE_FROM ${headers})
+  endif()
+endfunction()
+
+set(plain_headers <algorithm> <chrono> <deque> <functional> <map> <memory> <mutex> <optional> <span>
+  <string> <string_view> <unordered_map> <variant> <vector> <fmt/format.h>)
+set(asio_headers ${plain_headers} <boost/asio/awaitable.hpp>)
+il_headers(il_headers HEADERS ${plain_headers})
+il_headers(il_headers_asio HEADERS ${asio_headers})
+if(INTERLOCK_TESTS)
+  find_package(GTest REQUIRED)
+  set(gtest_headers <gmock/gmock.h> <gtest/gtest.h> <thread>)
+  il_headers(il_headers_test LINKS GTest::gmock OPTIONS -O0
+    HEADERS ${plain_headers} ${gtest_headers})
+  il_headers(il_headers_asio_test LINKS GTest::gmock OPTIONS -O0
+    HEADERS ${asio_headers} ${gtest_headers})
+endif()
+
 # il_library(name SOURCES … LINKS …)
 function(il_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC il_options ${arg_LINKS})
+  il_use_headers(${name} il_headers il_headers_asio LINKS ${arg_LINKS})
 endfunction()
 
 # il_test(name SOURCES … LINKS … LABEL …): a GoogleTest program, one ctest entry per test. The label
@@ -21,6 +63,8 @@ function(il_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} il_testing GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -O0)  # the code under test keeps its preset's flags
+  il_use_headers(${name} il_headers_test il_headers_asio_test LINKS ${arg_LINKS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})

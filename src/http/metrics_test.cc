@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -22,6 +21,7 @@ namespace {
 
 using std::chrono::microseconds;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 const std::array<Route, 2> kRoutes = {{
@@ -171,23 +171,24 @@ TEST_F(MetricsTest, WhatIsNotKnownIsAbsent) {
 // What the format demands of a text: each family is announced once, right before its samples, and
 // no sample comes twice.
 void ExpectWellFormed(const std::string& text) {
-  const std::regex sample(R"(([a-z_]+)(\{([a-z]+="([^"\\\n]|\\["\\n])*",?)+\})? [0-9.e+-]+)");
-  const std::regex type("# TYPE ([a-z_]+) (counter|gauge|histogram|summary)");
+  const auto is_sample = MatchesRegex(R"([a-z_]+(\{([a-z]+="([^"\]|\\["\n])*",?)+\})? [0-9.e+-]+)");
+  const auto is_type = MatchesRegex("# TYPE [a-z_]+ (counter|gauge|histogram|summary)");
+  constexpr std::string_view kType = "# TYPE ";
   std::set<std::string> families;
   std::set<std::string> samples;
   std::string family;
   std::istringstream lines(text);
   std::string line;
-  std::smatch match;
   while (std::getline(lines, line)) {
     if (line.starts_with("# HELP ")) continue;
-    if (std::regex_match(line, match, type)) {
-      family = match[1];
+    if (line.starts_with("# ")) {
+      ASSERT_THAT(line, is_type);
+      family = line.substr(kType.size(), line.rfind(' ') - kType.size());
       EXPECT_TRUE(families.insert(family).second) << line;
       continue;
     }
-    ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
-    std::string rest = match[1];
+    ASSERT_THAT(line, is_sample);
+    std::string rest = line.substr(0, line.find_first_of("{ "));
     ASSERT_TRUE(rest.starts_with(family)) << line;
     rest.erase(0, family.size());
     EXPECT_TRUE(rest.empty() || rest == "_sum" || rest == "_count" || rest == "_bucket") << line;

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,7 +26,7 @@ std::string DocumentText() {
 }
 
 Operations Documented(const std::string& text) {
-  static const std::regex kParameter("- `([a-z_]+)`.*");
+  constexpr std::string_view kParameter = "- `";
   constexpr std::string_view kHeading = "### ";
   Operations operations;
   Names* query = nullptr;  // of the operation that is being read
@@ -47,9 +46,10 @@ Operations Documented(const std::string& text) {
     } else if (in_query && !line.empty() && !line.starts_with("- ") && !line.starts_with("  ")) {
       in_query = false;
     }
-    std::smatch match;
-    if (query != nullptr && in_query && std::regex_match(line, match, kParameter)) {
-      EXPECT_TRUE(query->insert(match[1]).second) << line << " stands there twice";
+    if (query != nullptr && in_query && line.starts_with(kParameter)) {
+      const auto end = line.find('`', kParameter.size());
+      const auto name = line.substr(kParameter.size(), end - kParameter.size());
+      EXPECT_TRUE(query->insert(name).second) << line << " stands there twice";
     }
   }
   return operations;
