@@ -30,7 +30,7 @@ awaitable<Result<Response>> GetInbox(App& app, Request request) {
       .viewer = query.agent, .messages_max = query.limit, .bytes_max = BytesMaxFrom(request)});
   const domain::Cursor after = query.after;
   IL_CO_TRY_VOID(co_await app.mailbox.ReadInbox(std::move(query), page));
-  co_return Response::Json(200, page->Answer("", after));
+  co_return Response::Json(200, page->TakeAnswer(after));
 }
 
 awaitable<Result<Response>> GetCounts(App& app, Request request) {
@@ -59,7 +59,7 @@ awaitable<Result<Response>> GetStaleAcks(App& app, Request request) {
                                                          .bytes_max = BytesMaxFrom(request),
                                                          .now = now});
   IL_CO_TRY_VOID(co_await app.mailbox.ReadStaleAcks(std::move(query), page));
-  answer.Add("count", page->count()).AddRaw("messages", "[" + page->text() + "]");
+  answer.Add("count", page->count()).AddRaw("messages", "[" + std::string(page->text()) + "]");
   if (page->more()) answer.Add("more", true);
   co_return Response::Json(200, answer.Text());
 }

@@ -44,8 +44,17 @@ std::int64_t AgeSeconds(Timestamp created_at, Timestamp now) {
 
 }  // namespace
 
+MessagePage::MessagePage(Options options) : options_(std::move(options)) { Restart(); }
+
 void MessagePage::Restart() {
+  // Room for messages of usual size, below the size from which malloc() gives memory back at once.
+  constexpr std::int64_t kUsualBytes = 768;
+  constexpr std::int64_t kRoomMax = 60'000;
   text_.clear();
+  text_.reserve(static_cast<std::size_t>(
+      std::min(kRoomMax, std::min(options_.messages_max, kRoomMax) * kUsualBytes)));
+  text_.append("{").append(options_.head).append(R"("messages":[)");
+  start_ = text_.size();
   count_ = 0;
   last_cursor_.reset();
   more_ = false;
@@ -59,7 +68,7 @@ domain::Flow MessagePage::Add(const domain::MessageView& message) {
   const std::size_t before = text_.size();
   if (count_ > 0) text_ += ',';
   Append(message);
-  const auto bytes = static_cast<std::int64_t>(text_.size());
+  const auto bytes = static_cast<std::int64_t>(text_.size() - start_);
   if (count_ > 0 && options_.bytes_max > 0 && bytes > options_.bytes_max) {
     text_.resize(before);
     more_ = true;
@@ -125,13 +134,13 @@ void MessagePage::AppendBcc(const domain::MessageView& message) {
   text_.append(R"(,"bcc":[)").append(viewer).append("]");
 }
 
-std::string MessagePage::Answer(std::string_view before, domain::Cursor cursor) const {
-  std::string answer = "{";
-  answer.reserve(text_.size() + before.size() + 64);
-  answer.append(before).append(R"("messages":[)").append(text_).append(R"(],"cursor":)");
-  AppendNumber(answer, last_cursor_.value_or(cursor));
-  if (more_) answer += R"(,"more":true)";
-  answer += '}';
+std::string MessagePage::TakeAnswer(domain::Cursor asked) {
+  text_ += R"(],"cursor":)";
+  AppendNumber(text_, last_cursor_.value_or(asked));
+  if (more_) text_ += R"(,"more":true)";
+  text_ += '}';
+  std::string answer = std::move(text_);
+  Restart();
   return answer;
 }
 

@@ -28,6 +28,7 @@ class MessagePage final : public domain::MessageSink {
   };
   struct Options {
     Shape shape = Shape::kFull;
+    std::string head = {};    // members before "messages" in the answer: `"thread_id":"t",`
     std::string viewer = {};  // the agent that reads; empty = nobody we know
     // Takes this many messages at most, and says that there are more when it is given another one.
     std::int64_t messages_max;
@@ -37,22 +38,23 @@ class MessagePage final : public domain::MessageSink {
     Timestamp now = {};  // what age_seconds is reckoned from
   };
 
-  explicit MessagePage(Options options) : options_(std::move(options)) {}
+  explicit MessagePage(Options options);
 
   void Restart() override;
   domain::Flow Add(const domain::MessageView& message) override;
 
   // The array's elements with commas between them, without brackets.
-  const std::string& text() const { return text_; }
+  std::string_view text() const { return std::string_view(text_).substr(start_); }
   std::int64_t count() const { return count_; }
   // Of the last message; nothing when there is none.
   std::optional<domain::Cursor> last_cursor() const { return last_cursor_; }
   // There are messages that would have been on this page, but for its bounds.
   bool more() const { return more_; }
 
-  // {"messages":[…],"cursor":n} with "more":true when there are; `before` comes first in the object
-  // ("" or `"thread_id":"t",`), `cursor` is what the client asked from.
-  std::string Answer(std::string_view before, domain::Cursor cursor) const;
+  // {head"messages":[…],"cursor":n} with "more":true when there are; `asked` is the cursor that the
+  // client asked from. The page is written as a part of this text, which is handed over: it is not
+  // copied, and the page is empty afterwards.
+  std::string TakeAnswer(domain::Cursor asked);
 
  private:
   void Append(const domain::MessageView& message);
@@ -61,7 +63,8 @@ class MessagePage final : public domain::MessageSink {
   void AppendBcc(const domain::MessageView& message);
 
   const Options options_;
-  std::string text_;
+  std::string text_;   // the answer as far as it is known
+  std::size_t start_;  // where the elements begin in it
   std::int64_t count_ = 0;
   std::optional<domain::Cursor> last_cursor_;
   bool more_ = false;

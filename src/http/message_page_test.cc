@@ -45,7 +45,7 @@ std::string TextFor(const std::string& viewer, const MessageView& message,
   MessagePage page(
       {.shape = shape, .viewer = viewer, .messages_max = 10, .now = {1'767'323'055'000'000}});
   EXPECT_EQ(page.Add(message), Flow::kGoOn);
-  return page.text();
+  return std::string(page.text());
 }
 
 TEST(MessagePageTest, AMessageHasTheFieldsThatClientsKnow) {
@@ -132,7 +132,7 @@ TEST(MessagePageTest, APageIsCutBeforeTheMessageThatIsTooMuch) {
       EXPECT_EQ(page.count(), c.fits);
       EXPECT_EQ(page.more(), c.fits < 4);
       EXPECT_EQ(page.last_cursor(), c.fits);
-      const std::string answer = page.Answer("", 3);
+      const std::string answer = page.TakeAnswer(3);
       EXPECT_TRUE(json::Parse(answer).ok()) << answer;
       EXPECT_EQ(answer.ends_with(",\"more\":true}"), c.fits < 4) << answer;
     }
@@ -140,9 +140,10 @@ TEST(MessagePageTest, APageIsCutBeforeTheMessageThatIsTooMuch) {
 }
 
 TEST(MessagePageTest, AnEmptyPageRepeatsTheCursorThatWasAskedFrom) {
-  const MessagePage page({.messages_max = 100});
-  EXPECT_EQ(page.Answer("", 3), R"({"messages":[],"cursor":3})");
-  EXPECT_EQ(page.Answer(R"("thread_id":"t",)", 9223372036854775807),
+  MessagePage page({.messages_max = 100});
+  EXPECT_EQ(page.TakeAnswer(3), R"({"messages":[],"cursor":3})");
+  MessagePage thread({.head = R"("thread_id":"t",)", .messages_max = 100});
+  EXPECT_EQ(thread.TakeAnswer(9223372036854775807),
             R"({"thread_id":"t","messages":[],"cursor":9223372036854775807})");
 }
 

@@ -56,13 +56,16 @@ awaitable<Result<Response>> GetThread(App& app, Request request) {
                             .thread_id = request.Param("id"),
                             .after = request.QueryCursor("cursor"),
                             .limit = limit + 1};  // one more shows whether there is more
-  auto page = std::make_shared<MessagePage>(MessagePage::Options{
-      .viewer = request.caller.agent, .messages_max = limit, .bytes_max = BytesMaxFrom(request)});
+  std::string head = json::ObjectText().Add("thread_id", query.thread_id).Text();
+  head = head.substr(1, head.size() - 2) + ",";  // the member alone
+  auto page =
+      std::make_shared<MessagePage>(MessagePage::Options{.head = std::move(head),
+                                                         .viewer = request.caller.agent,
+                                                         .messages_max = limit,
+                                                         .bytes_max = BytesMaxFrom(request)});
   const domain::Cursor after = query.after;
   IL_CO_TRY_VOID(co_await app.mailbox.ReadThread(std::move(query), page));
-  std::string thread = json::ObjectText().Add("thread_id", request.Param("id")).Text();
-  thread = thread.substr(1, thread.size() - 2) + ",";  // the member alone
-  co_return Response::Json(200, page->Answer(thread, after));
+  co_return Response::Json(200, page->TakeAnswer(after));
 }
 
 using Type = QueryParameter::Type;

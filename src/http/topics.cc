@@ -24,7 +24,7 @@ boost::asio::awaitable<Result<Response>> GetTopic(App& app, Request request) {
                                                          .bytes_max = BytesMaxFrom(request)});
   const domain::Cursor after = query.after;
   IL_CO_TRY_VOID(co_await app.mailbox.ReadTopic(std::move(query), page));
-  co_return Response::Json(200, page->Answer("", after));
+  co_return Response::Json(200, page->TakeAnswer(after));
 }
 
 using Type = QueryParameter::Type;

@@ -40,14 +40,18 @@ std::string_view TakeValue(std::string_view& text) {
 
 }  // namespace
 
-std::optional<std::string_view> RawMember(std::string_view object, std::string_view key) {
+void FindRawMembers(std::string_view object, std::span<const std::string_view> keys,
+                    std::span<std::string_view> values) {
   if (!object.empty()) object.remove_prefix(1);
   while (!object.empty()) {
     const std::string_view name = TakeValue(object);
     const std::string_view value = TakeValue(object);
-    if (name.size() == key.size() + 2 && name.substr(1, key.size()) == key) return value;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (name.size() == keys[i].size() + 2 && name.substr(1, keys[i].size()) == keys[i]) {
+        values[i] = value;
+      }
+    }
   }
-  return std::nullopt;
 }
 
 std::vector<std::string_view> RawElements(std::string_view array) {

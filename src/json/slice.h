@@ -1,6 +1,8 @@
 #pragma once
 
-#include <optional>
+#include <array>
+#include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,8 +13,19 @@
 // result is unspecified, but always within it.
 namespace interlock::json {
 
-// The text of the object's member `key`; nothing when it has none. The key must need no escapes.
-std::optional<std::string_view> RawMember(std::string_view object, std::string_view key);
+// Puts the text of the object's member keys[i] into values[i], which stays as it is when there is
+// no such member. Keys must need no escapes. REQUIRES: keys and values are of one size.
+void FindRawMembers(std::string_view object, std::span<const std::string_view> keys,
+                    std::span<std::string_view> values);
+
+// The same as a value: the texts of the members, each empty when there is none.
+template <std::size_t N>
+std::array<std::string_view, N> RawMembers(std::string_view object,
+                                           const std::array<std::string_view, N>& keys) {
+  std::array<std::string_view, N> values = {};
+  FindRawMembers(object, keys, values);
+  return values;
+}
 
 // The texts of the array's elements, in order.
 std::vector<std::string_view> RawElements(std::string_view array);

@@ -11,6 +11,10 @@
 namespace interlock::json {
 namespace {
 
+std::string_view RawMember(std::string_view object, std::string_view key) {
+  return RawMembers<1>(object, {key})[0];
+}
+
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -36,9 +40,14 @@ TEST(SliceTest, MembersAreFoundWhateverStandsAroundThem) {
   EXPECT_EQ(RawMember(text, "inner"), R"({"cc":1})");
   EXPECT_EQ(RawMember(text, "n"), "-12");
   EXPECT_EQ(RawMember(text, "nothing"), "null");
-  EXPECT_EQ(RawMember(text, "cc"), std::nullopt) << "it is a member of a member";
-  EXPECT_EQ(RawMember(text, "t"), std::nullopt);
-  EXPECT_EQ(RawMember("{}", "to"), std::nullopt);
+  EXPECT_EQ(RawMember(text, "cc"), "") << "it is a member of a member";
+  EXPECT_EQ(RawMember(text, "t"), "");
+  EXPECT_EQ(RawMember("{}", "to"), "");
+}
+
+TEST(SliceTest, SeveralMembersAreFoundInOnePassWhateverTheirOrder) {
+  using Found = std::array<std::string_view, 3>;
+  EXPECT_EQ((RawMembers<3>(R"({"b":[2],"a":1})", {"a", "b", "c"})), (Found{"1", "[2]", ""}));
 }
 
 TEST(SliceTest, ElementsAreGivenAsTheyAreWritten) {

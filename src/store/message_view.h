@@ -22,7 +22,7 @@ inline domain::AddressKind AddressKindFrom(std::string_view text) {
 
 // REQUIRES: the row's first columns are IL_MESSAGE_COLUMNS. The views live as long as the row.
 inline domain::MessageView MessageViewFrom(const db::Row& row) {
-  const std::string_view recipients = row.Text(kRecipientsColumn);
+  const auto [to, cc, bcc] = json::RawMembers<3>(row.Text(kRecipientsColumn), {"to", "cc", "bcc"});
   return domain::MessageView{
       .cursor = row.Int(0),
       .id = row.Text(2),
@@ -34,9 +34,9 @@ inline domain::MessageView MessageViewFrom(const db::Row& row) {
       .body = row.Text(7),
       .importance = row.Text(8),
       .ack_required = row.Bool(9),
-      .to = json::RawMember(recipients, "to").value_or(std::string_view()),
-      .cc = json::RawMember(recipients, "cc").value_or(std::string_view()),
-      .bcc = json::RawMember(recipients, "bcc").value_or(std::string_view()),
+      .to = to,
+      .cc = cc,
+      .bcc = bcc,
       .created_at = {row.Int(11)},
   };
 }
