@@ -50,13 +50,13 @@ Civil Split(Timestamp time) {
           .weekday = std::chrono::weekday(date).c_encoding()};
 }
 
-// The last `digits` digits of a number that is not negative, zeros first.
+// The last `digits` (8 at most) digits of a number that is not negative, zeros first.
 void AppendDigits(std::string& text, std::int64_t number, std::size_t digits) {
-  text.append(digits, '0');
-  for (auto digit = text.rbegin(); digit != text.rbegin() + static_cast<std::ptrdiff_t>(digits);
-       ++digit, number /= 10) {
-    *digit = static_cast<char>('0' + number % 10);
+  std::array<char, 8> buffer;
+  for (std::size_t i = digits; i > 0; --i, number /= 10) {
+    buffer.at(i - 1) = static_cast<char>('0' + number % 10);
   }
+  text.append(buffer.data(), digits);
 }
 
 std::chrono::year_month_day DateOf(const Civil& civil) {

@@ -30,9 +30,10 @@ class StatementRow final : public db::Row {
   bool IsNull(int column) const override { return Type(column) == SQLITE_NULL; }
 
   std::int64_t Int(int column) const override {
-    const int type = Type(column);
+    sqlite3_value* value = Column(column);
+    const int type = sqlite3_value_type(value);
     IL_CHECK(type == SQLITE_INTEGER || type == SQLITE_NULL, "the column is not an integer");
-    return sqlite3_column_int64(statement_, column);
+    return sqlite3_value_int64(value);
   }
 
   double Double(int column) const override {
@@ -43,12 +44,13 @@ class StatementRow final : public db::Row {
   }
 
   std::string_view Text(int column) const override {
-    const int type = Type(column);
+    sqlite3_value* value = Column(column);
+    const int type = sqlite3_value_type(value);
     IL_CHECK(type == SQLITE_TEXT || type == SQLITE_NULL, "the column is not text");
     if (type == SQLITE_NULL) return {};
-    const unsigned char* text = sqlite3_column_text(statement_, column);
+    const unsigned char* text = sqlite3_value_text(value);
     if (text == nullptr) throw std::bad_alloc();
-    const int size = sqlite3_column_bytes(statement_, column);
+    const int size = sqlite3_value_bytes(value);
     return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(size)};
   }
 
@@ -61,10 +63,13 @@ class StatementRow final : public db::Row {
   }
 
  private:
-  int Type(int column) const {
+  // One look-up for type, content and size. SQLite calls this value unprotected, which it is
+  // against other threads on the same connection; ours have one each and no mutex.
+  sqlite3_value* Column(int column) const {
     IL_CHECK(column >= 0 && column < columns_, "the row has no such column");
-    return sqlite3_column_type(statement_, column);
+    return sqlite3_column_value(statement_, column);
   }
+  int Type(int column) const { return sqlite3_value_type(Column(column)); }
 
   sqlite3_stmt* statement_;
   int columns_;
