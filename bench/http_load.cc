@@ -119,6 +119,14 @@ double AnswersPerSecond(std::uint16_t port, const std::string& request, std::siz
   return static_cast<double>(total) / Seconds(kMeasured);
 }
 
+double AnswersPerSecond(std::uint16_t port, const std::string& request) {
+  return AnswersPerSecond(port, request, AnswerBytes(port, request));
+}
+
+std::string GetRequest(const std::string& target) {
+  return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+}
+
 std::size_t AnswerBytes(std::uint16_t port, const std::string& request) {
   testing::HttpClient client = testing::HttpClient::Tcp(port);
   client.Send(request);
@@ -151,7 +159,7 @@ double MemoryAnswersPerSecond(const std::string& request, std::size_t answer_byt
 }
 
 void ReportRate(const std::string& name, std::uint16_t port, const std::string& target) {
-  const std::string request = "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string request = GetRequest(target);
   const std::size_t answer_bytes = AnswerBytes(port, request);
   const double limit = MemoryAnswersPerSecond(request, answer_bytes);
   const double rate = AnswersPerSecond(port, request, answer_bytes);

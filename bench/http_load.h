@@ -13,6 +13,12 @@ namespace interlock::bench {
 // `request` is the whole text of it; `answer_bytes` the length of every answer, header included.
 double AnswersPerSecond(std::uint16_t port, const std::string& request, std::size_t answer_bytes);
 
+// The same, learning the length first.
+double AnswersPerSecond(std::uint16_t port, const std::string& request);
+
+// A whole request for `target`.
+std::string GetRequest(const std::string& target);
+
 // How long the whole answer to `request` is, header included.
 std::size_t AnswerBytes(std::uint16_t port, const std::string& request);
 

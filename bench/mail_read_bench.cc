@@ -1,6 +1,7 @@
 // What reading mail costs: a page of an inbox, a thread and a topic with ten and with a million
 // messages in the project, which must be the same; and a page of fifty messages over HTTP against
-// the same bytes from memory.
+// the same bytes from memory, sent by our own server (what reading costs) and by a bare loop (what
+// all of it costs).
 //
 // The million lies in the directory for temporary files, or in the one given as the first argument,
 // and is removed at the end; it takes about 700 MB.
@@ -26,11 +27,13 @@
 #include "domain/mailbox.h"
 #include "http/message_page.h"
 #include "http_load.h"
+#include "memory_server.h"
 #include "report.h"
 #include "store/inbox.h"
 #include "store/schema.h"
 #include "store/threads.h"
 #include "store/topics.h"
+#include "testing/http_client.h"
 #include "testing/server_process.h"
 
 namespace interlock::bench {
@@ -153,7 +156,15 @@ int ReportHttp(const std::string& directory) {
   const auto answer = server.Connect().Get(target);
   IL_CHECK(answer && answer->status == 200);
   IL_CHECK(answer->body.find("\"id\":\"m50\"") != std::string::npos);
-  ReportRate("GET of an inbox page of 50 messages", server.port(), target);
+  ReportRate("inbox page of 50 messages", server.port(), target);
+  {
+    const MemoryServer memory(answer->body.substr(0, answer->body.size() - 1));  // it ends the line
+    const auto copy = testing::HttpClient::Tcp(memory.port()).Get("/memory");
+    IL_CHECK(copy && copy->body == answer->body);
+    Report({"inbox page of 50 messages", AnswersPerSecond(server.port(), GetRequest(target)),
+            "answers/s", "the same bytes from memory, our own server",
+            AnswersPerSecond(memory.port(), GetRequest("/memory"))});
+  }
   server.Stop();
   return 0;
 }
@@ -164,8 +175,8 @@ int Run(const fs::path& where) {
     std::fprintf(stderr, "mail_read_bench: cannot make a directory in %s\n", where.c_str());
     return 2;
   }
-  ReportGrowth(directory);
   const int code = ReportHttp(directory);
+  ReportGrowth(directory);
   fs::remove_all(directory);
   return code;
 }

@@ -50,15 +50,6 @@ Civil Split(Timestamp time) {
           .weekday = std::chrono::weekday(date).c_encoding()};
 }
 
-// The last `digits` (8 at most) digits of a number that is not negative, zeros first.
-void AppendDigits(std::string& text, std::int64_t number, std::size_t digits) {
-  std::array<char, 8> buffer;
-  for (std::size_t i = digits; i > 0; --i, number /= 10) {
-    buffer.at(i - 1) = static_cast<char>('0' + number % 10);
-  }
-  text.append(buffer.data(), digits);
-}
-
 std::chrono::year_month_day DateOf(const Civil& civil) {
   return std::chrono::year(civil.year) / civil.month / civil.day;
 }
@@ -267,23 +258,38 @@ Part TakePart(std::string_view rest) {
 }  // namespace
 
 // Without {fmt}: a page of mail has a time per message, and this is ten times as fast.
-std::string FormatRfc3339(Timestamp time, Fraction fraction) {
+void AppendRfc3339(std::string& out, Timestamp time, Fraction fraction) {
   const Civil at = Split(time);
+  constexpr std::string_view kForm = "0000-00-00T00:00:00.000000";
+  std::array<char, kForm.size()> text;
+  std::ranges::copy(kForm, text.begin());
+  const auto put = [&text](std::size_t offset, std::int64_t number) {  // of two digits
+    text.at(offset) = static_cast<char>('0' + number / 10);
+    text.at(offset + 1) = static_cast<char>('0' + number % 10);
+  };
+  put(0, at.year / 100);
+  put(2, at.year % 100);
+  put(5, at.month);
+  put(8, at.day);
+  put(11, at.hour);
+  put(14, at.minute);
+  put(17, at.second);
+  put(20, at.micros / 10'000);
+  put(22, at.micros / 100 % 100);
+  put(24, at.micros % 100);
+  std::string_view shown(text.data(), text.size());
+  if (fraction == Fraction::kTrimmed) {
+    shown = shown.substr(0, shown.find_last_not_of('0') + 1);
+    if (shown.ends_with('.')) shown.remove_suffix(1);
+  } else if (fraction == Fraction::kNone) {
+    shown = shown.substr(0, kForm.find('.'));
+  }
+  out.append(shown).push_back('Z');
+}
+
+std::string FormatRfc3339(Timestamp time, Fraction fraction) {
   std::string text;
-  text.reserve(std::string_view("2026-01-02T03:04:05.000000Z").size());
-  AppendDigits(text, at.year, 4);
-  AppendDigits(text += '-', at.month, 2);
-  AppendDigits(text += '-', at.day, 2);
-  AppendDigits(text += 'T', at.hour, 2);
-  AppendDigits(text += ':', at.minute, 2);
-  AppendDigits(text += ':', at.second, 2);
-  if (fraction == Fraction::kMicros || (fraction == Fraction::kTrimmed && at.micros != 0)) {
-    AppendDigits(text += '.', at.micros, 6);
-  }
-  if (fraction == Fraction::kTrimmed && at.micros != 0) {
-    text.erase(text.find_last_not_of('0') + 1);
-  }
-  text += 'Z';
+  AppendRfc3339(text, time, fraction);
   return text;
 }
 

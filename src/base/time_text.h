@@ -20,6 +20,8 @@ enum class Fraction : std::uint8_t {
 // RFC 3339 in UTC: "2026-01-02T03:04:05.25Z". A time outside the years 0000 to 9999, which the
 // format cannot say, is written as the nearest that it can.
 std::string FormatRfc3339(Timestamp time, Fraction fraction = Fraction::kTrimmed);
+// The same, at the end of `out`.
+void AppendRfc3339(std::string& out, Timestamp time, Fraction fraction = Fraction::kTrimmed);
 
 // "Z" or an offset, up to nine digits of fraction (rounded down to microseconds), either case of T
 // and Z. Second 60 is refused: our times have no leap seconds.

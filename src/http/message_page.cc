@@ -32,7 +32,7 @@ void AppendUnlessEmpty(std::string& out, std::string_view key, std::string_view 
 void AppendTime(std::string& out, std::string_view key, Timestamp time) {
   out += key;
   out += '"';
-  out += FormatRfc3339(time);
+  AppendRfc3339(out, time);
   out += '"';
 }
 

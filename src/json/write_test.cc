@@ -80,6 +80,28 @@ TEST(JsonWriteTest, EveryAsciiCharacterComesBack) {
   EXPECT_EQ(Write(Value("\x7F/<>&")), "\"\x7F/<>&\"");
 }
 
+// Text is looked at in blocks: a special character is found wherever it stands in one, and whatever
+// stands beside it.
+TEST(JsonWriteTest, EveryCharacterIsEscapedAtEveryPlace) {
+  for (int code = 0; code < 0x80; ++code) {
+    const auto c = static_cast<char>(code);
+    std::string alone;
+    AppendQuoted(alone, std::string(1, c));
+    const std::string escaped = alone.substr(1, alone.size() - 2);
+    EXPECT_EQ(escaped.size() == 1, code >= 0x20 && c != '"' && c != '\\') << code;
+    for (std::size_t place = 0; place < 20; ++place) {
+      for (const char beside : {'a', ' ', '\x7f', '!', '#', '[', ']'}) {
+        std::string text(20, beside);
+        text[place] = c;
+        std::string out;
+        AppendQuoted(out, text);
+        const std::string rest(19, beside);
+        EXPECT_EQ(out, '"' + rest.substr(0, place) + escaped + rest.substr(place) + '"') << code;
+      }
+    }
+  }
+}
+
 TEST(JsonWriteTest, BrokenUtf8IsRepairedOneMarkPerBrokenSequence) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"a\xFF"

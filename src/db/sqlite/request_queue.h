@@ -57,19 +57,10 @@ class RequestQueue {
 
   // kUnavailable: full, or refusing.
   Result<Ticket> Push(Fn fn, Done done) IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    if (refusing_ || waiting_.size() >= options_.max) {
-      ++stats_.refused;
-      return Error(Errc::kUnavailable, "the " + std::string(options_.name) +
-                                           (refusing_ ? " queue is closed: the program is stopping"
-                                                      : " queue is full; try again later"));
-    }
-    const Ticket ticket = next_;
-    next_ += 2;
-    waiting_.push_back({ticket, std::move(fn), std::move(done)});
-    stats_.depth_max = std::max(stats_.depth_max, waiting_.size());
-    if (idle_ > 0) changed_.NotifyOne();
-    return ticket;
+    IL_TRY(const Queued queued, Enqueue(std::move(fn), std::move(done)));
+    // Without the lock, which the woken thread wants first of all.
+    if (queued.wake) changed_.NotifyOne();
+    return queued.ticket;
   }
 
   // True: the request was waiting; its `done` has been called here with kCancelled.
@@ -112,6 +103,25 @@ class RequestQueue {
   }
 
  private:
+  struct Queued {
+    Ticket ticket;
+    bool wake;  // somebody sleeps who could take it
+  };
+  Result<Queued> Enqueue(Fn fn, Done done) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (refusing_ || waiting_.size() >= options_.max) {
+      ++stats_.refused;
+      return Error(Errc::kUnavailable, "the " + std::string(options_.name) +
+                                           (refusing_ ? " queue is closed: the program is stopping"
+                                                      : " queue is full; try again later"));
+    }
+    const Ticket ticket = next_;
+    next_ += 2;
+    waiting_.push_back({ticket, std::move(fn), std::move(done)});
+    stats_.depth_max = std::max(stats_.depth_max, waiting_.size());
+    return Queued{.ticket = ticket, .wake = idle_ > 0};
+  }
+
   std::vector<Request> TakeLocked(std::size_t max) IL_REQUIRES(mutex_) {
     const auto count = static_cast<std::ptrdiff_t>(std::min(max, waiting_.size()));
     std::vector<Request> taken(std::make_move_iterator(waiting_.begin()),
