@@ -8,7 +8,7 @@ namespace interlock::testing {
 // True in builds where everything is some times slower; randomised tests then do less.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSlowBuild = true;
-#elif defined(__OPTIMIZE__)
+#elif defined(INTERLOCK_RELEASE)
 inline constexpr bool kSlowBuild = false;
 #else
 inline constexpr bool kSlowBuild = true;
