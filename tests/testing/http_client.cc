@@ -129,7 +129,7 @@ void HttpClient::Record(const HttpAnswer& answer) {
     question = std::move(asked_.front());
     asked_.pop_front();
   }
-  RecordExchange(question, answer);
+  if (recorded_) RecordExchange(question, answer);
 }
 
 int HttpClient::Fill() {

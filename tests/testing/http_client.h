@@ -45,10 +45,14 @@ class HttpClient {
       : fd_(std::exchange(other.fd_, -1)),
         buffer_(std::move(other.buffer_)),
         asked_(std::move(other.asked_)),
-        blunt_(other.blunt_) {}
+        blunt_(other.blunt_),
+        recorded_(other.recorded_) {}
   HttpClient& operator=(HttpClient&&) = delete;
 
   bool connected() const { return fd_ >= 0; }
+
+  // From here on nothing is written down: for a load, which says the same thousands of times.
+  void StopRecording() { recorded_ = false; }
 
   // False when the peer no longer takes it.
   bool Send(std::string_view bytes);
@@ -67,6 +71,7 @@ class HttpClient {
 
   // The bytes that have come and that Read() has not taken, at least one; nothing at the end.
   std::optional<std::string> ReadBytes();
+  bool HasBytes() const { return !buffer_.empty(); }  // ReadBytes() need not wait
 
   // True when the server closes (or resets) the connection within the patience, having sent no
   // further byte.
@@ -88,6 +93,7 @@ class HttpClient {
   std::string buffer_;
   std::deque<HttpQuestion> asked_;  // not yet answered
   bool blunt_ = false;              // from here on no question is known
+  bool recorded_ = true;
 };
 
 }  // namespace interlock::testing

@@ -71,36 +71,54 @@ bool WsClient::SendClose(std::uint16_t code, std::string_view reason) {
   return http_.Send(FrameBytes(kClose, payload));
 }
 
+bool WsClient::FillMore() {
+  auto more = http_.ReadBytes();
+  if (!more) return false;
+  bytes_.erase(0, std::exchange(begin_, 0));
+  bytes_.append(*more);
+  return true;
+}
+
 bool WsClient::Fill(std::size_t size) {
-  while (bytes_.size() < size) {
-    auto more = http_.ReadBytes();
-    if (!more) return false;
-    bytes_.append(*more);
+  while (unread().size() < size) {
+    if (!FillMore()) return false;
   }
   return true;
 }
 
+WsClient::Head WsClient::ReadHead(std::string_view bytes) {
+  if (bytes.size() < 2) return {.head_bytes = 2};
+  const auto second = static_cast<std::uint8_t>(bytes[1]);
+  const std::size_t length_bytes = second == 126 ? 2 : second == 127 ? 8 : 0;
+  if (bytes.size() < 2 + length_bytes) return {.head_bytes = 2 + length_bytes};
+  const std::uint64_t size = length_bytes == 0 ? second : BigEndian(bytes.substr(2, length_bytes));
+  return {.head_bytes = 2 + length_bytes, .payload_bytes = size, .known = true};
+}
+
+bool WsClient::HasFrame() {
+  if (http_.HasBytes()) FillMore();
+  const Head head = ReadHead(unread());
+  return head.known && unread().size() - head.head_bytes >= head.payload_bytes;
+}
+
 std::optional<WsClient::Frame> WsClient::ReadFrame() {
-  if (!Fill(2)) return std::nullopt;
-  const auto first = static_cast<std::uint8_t>(bytes_[0]);
-  const auto second = static_cast<std::uint8_t>(bytes_[1]);
-  Frame frame{.opcode = static_cast<Opcode>(first & 0x0F), .final = (first & 0x80) != 0};
-  std::uint64_t size = second;
-  std::size_t head = 2;
-  if (size >= 126 && size <= 127) {
-    const std::size_t length_bytes = size == 126 ? 2 : 8;
-    if (!Fill(head + length_bytes)) return std::nullopt;
-    size = BigEndian(std::string_view(bytes_).substr(head, length_bytes));
-    head += length_bytes;
+  Head head = ReadHead(unread());
+  while (!head.known) {
+    if (!Fill(head.head_bytes)) return std::nullopt;
+    head = ReadHead(unread());
   }
+  const auto first = static_cast<std::uint8_t>(unread()[0]);
+  const bool masked = (static_cast<std::uint8_t>(unread()[1]) & 0x80) != 0;
+  Frame frame{.opcode = static_cast<Opcode>(first & 0x0F), .final = (first & 0x80) != 0};
+  const std::uint64_t size = head.payload_bytes;
   const bool control = frame.opcode >= kClose;
-  if ((first & 0x70) != 0 || second > 127 || size > kServerFrameMax ||
+  if ((first & 0x70) != 0 || masked || size > kServerFrameMax ||
       (control && (!frame.final || size > 125))) {
     return std::nullopt;
   }
-  if (!Fill(head + size)) return std::nullopt;
-  frame.payload = bytes_.substr(head, size);
-  bytes_.erase(0, head + size);
+  if (!Fill(head.head_bytes + size)) return std::nullopt;
+  frame.payload = unread().substr(head.head_bytes, size);
+  begin_ += head.head_bytes + size;
   if (frame.opcode == kClose) NoteClose(frame.payload);
   return frame;
 }

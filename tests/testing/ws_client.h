@@ -64,6 +64,8 @@ class WsClient {
 
   // The next frame, whatever it is; nothing when the connection ends first.
   std::optional<Frame> ReadFrame();
+  // True when a whole frame is here already, which poll() cannot tell.
+  bool HasFrame();
   // The next whole text message. Pings are answered on the way. Nothing when the connection ends or
   // the server closes; close_code() then tells.
   std::optional<std::string> ReadText();
@@ -77,17 +79,28 @@ class WsClient {
   int pings() const { return pings_; }  // answered by ReadText() and ReadClose()
 
   // True when the server has nothing more to say and closes the TCP connection.
-  bool ClosedByServer() { return bytes_.empty() && http_.ClosedByServer(); }
+  bool ClosedByServer() { return unread().empty() && http_.ClosedByServer(); }
   HttpClient& http() { return http_; }
 
  private:
-  bool Fill(std::size_t size);  // until that many bytes are in `bytes_`
+  // The beginning of a frame: what it says and how long it is.
+  struct Head {
+    std::size_t head_bytes = 0;  // of the frame, as far as they are known
+    std::uint64_t payload_bytes = 0;
+    bool known = false;  // else head_bytes are needed to know it
+  };
+  static Head ReadHead(std::string_view bytes);
+
+  std::string_view unread() const { return std::string_view(bytes_).substr(begin_); }
+  bool Fill(std::size_t size);  // until that many bytes are unread
+  bool FillMore();
   void NoteClose(std::string_view payload);
 
   HttpClient http_;
   HttpAnswer answer_;
   bool open_ = false;
   std::string bytes_;
+  std::size_t begin_ = 0;  // what is before has been read
   int close_code_ = 0;
   std::string close_reason_;
   int pings_ = 0;
