@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -100,7 +101,67 @@ std::uint64_t Load(std::uint16_t port, const std::string& request, std::size_t a
   }
 }
 
+// True: `received` is a whole answer, by its Content-Length.
+bool IsWhole(std::string_view received) {
+  constexpr std::string_view kField = "\r\nContent-Length: ";
+  const std::size_t head = received.find("\r\n\r\n");
+  if (head == std::string_view::npos) return false;
+  if (!received.starts_with("HTTP/1.1 200 ")) Fail(std::string(received).c_str());
+  const std::size_t field = received.find(kField);
+  std::size_t length = 0;
+  if (field < head) {
+    const char* const digits = received.data() + field + kField.size();
+    std::from_chars(digits, received.data() + head, length);
+  }
+  return received.size() >= head + 4 + length;
+}
+
 }  // namespace
+
+double SecondsFor(std::uint16_t port, int connections, int count,
+                  const std::function<std::string(int)>& request) {
+  struct Peer {
+    testing::HttpClient client;
+    std::string received = {};
+  };
+  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  std::vector<Peer> peers;
+  peers.reserve(static_cast<std::size_t>(connections));
+  for (int i = 0; i < connections; ++i) {
+    peers.push_back({testing::HttpClient::Tcp(port)});
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<std::uint64_t>(i)}};
+    ::epoll_ctl(epoll, EPOLL_CTL_ADD, peers.back().client.fd(), &event);
+  }
+  const auto ask = [&](Peer& peer, int number) {
+    const std::string text = request(number);
+    const ssize_t sent = ::send(peer.client.fd(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent != static_cast<ssize_t>(text.size())) Fail("the server does not take a request");
+  };
+  const Clock::time_point begin = Clock::now();
+  int asked = 0;
+  for (Peer& peer : peers) {
+    if (asked < count) ask(peer, asked++);
+  }
+  std::array<epoll_event, 64> ready;
+  std::array<char, 16384> buffer;
+  for (int answered = 0; answered < count;) {
+    const int events = ::epoll_wait(epoll, ready.data(), ready.size(), 10'000);
+    if (events <= 0) Fail("the server does not answer");
+    for (int i = 0; i < events; ++i) {
+      Peer& peer = peers[ready[i].data.u64];
+      const ssize_t size = ::recv(peer.client.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (size <= 0) Fail("the server closed a connection");
+      peer.received.append(buffer.data(), static_cast<std::size_t>(size));
+      if (!IsWhole(peer.received)) continue;
+      peer.received.clear();
+      ++answered;
+      if (asked < count) ask(peer, asked++);
+    }
+  }
+  const double took = Seconds(Clock::now() - begin);
+  ::close(epoll);
+  return took;
+}
 
 double AnswersPerSecond(std::uint16_t port, const std::string& request, std::size_t answer_bytes) {
   const Clock::time_point begin = Clock::now() + kWarmUp;
