@@ -155,8 +155,7 @@ TEST_F(FollowTest, AnExpiredCursorIs410AndNamesTheOldest) {
   Serve();
   AppendMany(5, "p");
   ASSERT_TRUE(Write([](db::Transaction& tx) -> Result<void> {
-                IL_TRY_VOID(
-                    store::PruneEvents(tx, {.now = {100}, .older_than = {100}, .through = 3}));
+                IL_TRY_VOID(store::PruneEvents(tx, 3, 500));
                 return {};
               }).ok());
   const WsClient expired = Connect("&since_cursor=1");

@@ -44,7 +44,7 @@ Storage::WriteFn SendTo(const std::vector<std::string>& agents) {
 
 Storage::WriteFn PruneThrough(Cursor through) {
   return [through](db::Transaction& tx) -> Result<void> {
-    IL_TRY_VOID(store::PruneEvents(tx, {.now = {100}, .older_than = {100}, .through = through}));
+    IL_TRY_VOID(store::PruneEvents(tx, through, 500));
     return {};
   };
 }

@@ -1,9 +1,11 @@
 #include "service/sweeper.h"
 
+#include <algorithm>
 #include <array>
-#include <optional>
+#include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -16,7 +18,10 @@ namespace {
 
 using domain::Cursor;
 
-// What holds for one step. Read before the write, which may run several times.
+// A chore rests after so many looks in a row that found nothing; the rest is for the next one.
+constexpr int kEmptyLooksMax = 8;
+
+// What holds for one step. Read before it, since a step may run several times.
 struct Sweep {
   Timestamp now;
   Timestamp older_than;  // what the retention lets go
@@ -24,27 +29,56 @@ struct Sweep {
   std::size_t rows_max = 0;
 };
 
-struct Step {
-  std::int64_t removed = 0;
-  std::optional<Cursor> next = {};  // where the chore goes on; nothing = it is done
+// Where a chore goes on looking, in this sweep or in the next.
+struct Place {
+  Cursor after = 0;
+  Timestamp until = {std::numeric_limits<std::int64_t>::max()};  // then it begins anew
 };
 
-Result<Step> SweepEvents(db::Transaction& tx, const Sweep& sweep, Cursor /*at*/) {
-  IL_TRY(const std::int64_t removed, store::PruneEvents(tx, {.now = sweep.now,
-                                                             .older_than = sweep.older_than,
-                                                             .through = sweep.published,
-                                                             .rows_max = sweep.rows_max}));
-  Step step{.removed = removed};
-  if (std::cmp_equal(removed, sweep.rows_max)) step.next = 0;
-  return step;
+struct Found {
+  std::vector<Cursor> cursors = {};  // what is to be removed; none = nothing
+  Place next = {};
+  bool ended = false;  // there is nothing more to look at
+};
+
+struct Removed {
+  std::int64_t count = 0;
+  bool all = true;  // of what was found
+};
+
+Result<Found> FindEvents(db::Connection& connection, const Sweep& sweep, const Place& place) {
+  IL_TRY(const store::OldEvents old,
+         store::FindOldEvents(connection, {.now = sweep.now,
+                                           .older_than = sweep.older_than,
+                                           .after = place.after,
+                                           .through = sweep.published,
+                                           .rows_max = sweep.rows_max}));
+  Found found{.next = {.after = old.reached, .until = std::min(place.until, old.reached_until)},
+              .ended = old.ended};
+  if (old.through) found.cursors = {*old.through};
+  return found;
 }
 
-Result<Step> SweepMessages(db::Transaction& tx, const Sweep& sweep, Cursor at) {
-  IL_TRY(const store::PrunedMessages pruned,
-         store::PruneMessages(tx, sweep.older_than, at, static_cast<std::int64_t>(sweep.rows_max)));
-  Step step{.removed = pruned.removed};
-  if (pruned.continue_after != 0) step.next = pruned.continue_after;
-  return step;
+Result<Removed> RemoveEvents(db::Transaction& tx, const Sweep& sweep, const Found& found) {
+  IL_TRY(const std::int64_t count, store::PruneEvents(tx, found.cursors.front(), sweep.rows_max));
+  return Removed{.count = count, .all = std::cmp_less(count, sweep.rows_max)};
+}
+
+Result<Found> FindMessages(db::Connection& connection, const Sweep& sweep, const Place& place) {
+  IL_TRY(
+      store::DoneMessages done,
+      store::FindDoneMessages(connection, {.now = sweep.now,
+                                           .older_than = sweep.older_than,
+                                           .after = place.after,
+                                           .rows_max = static_cast<std::int64_t>(sweep.rows_max)}));
+  Found found{.cursors = std::move(done.cursors), .ended = done.ended};
+  if (!done.ended) found.next.after = done.reached;
+  return found;
+}
+
+Result<Removed> RemoveMessages(db::Transaction& tx, const Sweep& /*sweep*/, const Found& found) {
+  IL_TRY(const std::int64_t count, store::PruneMessages(tx, found.cursors));
+  return Removed{.count = count};
 }
 
 // When a chore is to be done.
@@ -56,19 +90,21 @@ enum class When : std::uint8_t {
 struct Chore {
   std::string_view name;  // for the log
   When when;
-  Result<Step> (*run)(db::Transaction& tx, const Sweep& sweep, Cursor at);
+  Result<Found> (*find)(db::Connection& connection, const Sweep& sweep, const Place& place);
+  Result<Removed> (*remove)(db::Transaction& tx, const Sweep& sweep, const Found& found);
 };
 
-// In this order: while the event of a message is there, its recipients are known.
+// In this order: a message can go once its event has.
 constexpr std::array kChores = {
-    Chore{"events", When::kRetention, SweepEvents},
-    Chore{"messages", When::kRetention, SweepMessages},
+    Chore{"events", When::kRetention, FindEvents, RemoveEvents},
+    Chore{"messages", When::kRetention, FindMessages, RemoveMessages},
 };
 
 }  // namespace
 
-// Shared with the callbacks that storage and clock hold. A sweep is a chain of steps: each one's
-// callback begins the next. So at most one is under way, and `chore_`, `at_` belong to it.
+// Shared with the callbacks that storage and clock hold. A sweep is a chain of steps, of which each
+// one's callback begins the next: look, remove what was found, look on. So at most one is under
+// way, and the fields without a guard belong to it.
 class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
  public:
   Core(Storage& storage, Clock& clock, Logger& log, std::function<Cursor()> published,
@@ -108,12 +144,12 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
       busy_ = true;
     }
     chore_ = 0;
-    at_ = 0;
-    RunStep();
+    empty_looks_ = 0;
+    Look();
   }
 
-  // The next step of the sweep, or its end.
-  void RunStep() IL_EXCLUDES(mutex_) {
+  // The next look of the sweep, or its end.
+  void Look() IL_EXCLUDES(mutex_) {
     while (chore_ < kChores.size() && kChores.at(chore_).when == When::kRetention &&
            options_.retain.count() == 0) {
       ++chore_;
@@ -123,34 +159,69 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
       Count(&Stats::sweeps, 1);
       return ScheduleSweep(options_.interval);
     }
-    const Timestamp now = clock_.Now();
-    const Sweep sweep{.now = now,
-                      .older_than = now - options_.retain,
-                      .published = published_(),
-                      .rows_max = options_.rows_max};
-    storage_.Write<Step>(
-        [sweep, at = at_, run = kChores.at(chore_).run](db::Transaction& tx) {
-          return run(tx, sweep, at);
+    const Sweep sweep = Now();
+    Place& place = places_.at(chore_);
+    if (sweep.now >= place.until) place = {};
+    storage_.Read<Found>(
+        [sweep, place, find = kChores.at(chore_).find](db::Connection& connection) {
+          return find(connection, sweep, place);
         },
-        [self = shared_from_this()](Result<Step> step) { self->OnStep(std::move(step)); });
+        [self = shared_from_this()](Result<Found> found) { self->OnFound(std::move(found)); });
   }
 
-  // A chore that fails is left for the next sweep; the others get their turn.
-  void OnStep(Result<Step> step) IL_EXCLUDES(mutex_) {
-    if (step.ok()) {
-      Count(&Stats::removed, static_cast<std::uint64_t>(step->removed));
-    } else {
-      Count(&Stats::failures, 1);
-      log_.Warn("clearing away what is old failed; the next sweep tries again",
-                {{"what", kChores.at(chore_).name}, {"error", step.error()}});
+  void OnFound(Result<Found> found) IL_EXCLUDES(mutex_) {
+    if (!found.ok()) return LeaveChore(found.error());
+    found_ = *std::move(found);
+    if (found_.cursors.empty()) {
+      ++empty_looks_;
+      return LookOn();
     }
-    if (step.ok() && step->next) {
-      at_ = *step->next;
-    } else {
-      ++chore_;
-      at_ = 0;
-    }
-    RunStep();
+    empty_looks_ = 0;
+    Remove();
+  }
+
+  void Remove() IL_EXCLUDES(mutex_) {
+    if (stopped()) return ScheduleSweep({});
+    storage_.Write<Removed>([sweep = Now(), found = found_, remove = kChores.at(chore_).remove](
+                                db::Transaction& tx) { return remove(tx, sweep, found); },
+                            [self = shared_from_this()](Result<Removed> removed) {
+                              self->OnRemoved(std::move(removed));
+                            });
+  }
+
+  void OnRemoved(const Result<Removed>& removed) IL_EXCLUDES(mutex_) {
+    if (!removed.ok()) return LeaveChore(removed.error());
+    Count(&Stats::removed, static_cast<std::uint64_t>(removed->count));
+    if (!removed->all) return Remove();
+    LookOn();
+  }
+
+  void LookOn() IL_EXCLUDES(mutex_) {
+    places_.at(chore_) = found_.next;
+    if (found_.ended || empty_looks_ == kEmptyLooksMax) NextChore();
+    Look();
+  }
+
+  // One that fails is left for the next sweep, at the same place; the others get their turn.
+  void LeaveChore(const Error& error) IL_EXCLUDES(mutex_) {
+    Count(&Stats::failures, 1);
+    log_.Warn("clearing away what is old failed; the next sweep tries again",
+              {{"what", kChores.at(chore_).name}, {"error", error}});
+    NextChore();
+    Look();
+  }
+
+  void NextChore() {
+    ++chore_;
+    empty_looks_ = 0;
+  }
+
+  Sweep Now() const {
+    const Timestamp now = clock_.Now();
+    return {.now = now,
+            .older_than = now - options_.retain,
+            .published = published_(),
+            .rows_max = options_.rows_max};
   }
 
   bool stopped() IL_EXCLUDES(mutex_) {
@@ -167,8 +238,10 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   Logger& log_;
   const std::function<Cursor()> published_;
   const Options options_;
-  std::size_t chore_ = 0;  // of the sweep under way
-  Cursor at_ = 0;          // where its chore stands
+  std::array<Place, kChores.size()> places_ = {};  // of the chores
+  std::size_t chore_ = 0;                          // of the sweep under way
+  int empty_looks_ = 0;                            // of the chore, in a row
+  Found found_;                                    // by the last look
   Mutex mutex_;
   CondVar idle_;
   bool busy_ IL_GUARDED_BY(mutex_) = false;

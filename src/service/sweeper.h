@@ -18,8 +18,10 @@ namespace interlock::service {
 class Storage;
 
 // Forgets what is old, now and then, a little at a time: events, and mail that everybody is done
-// with. Each step is one small write among those of the requests, so that none of them waits long.
-// What fails is logged and tried again with the next sweep.
+// with. It looks for it with small reads and removes it with small writes among those of the
+// requests, so that none of them waits long. A sweep that finds nothing writes nothing and reads a
+// bounded number of rows; where it stopped looking the next one goes on. What fails is logged and
+// tried again with the next sweep.
 //
 // The chores stand in one table in sweeper.cc; what the server is to clear away besides is one more
 // row there.

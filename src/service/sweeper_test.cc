@@ -69,12 +69,20 @@ class SweeperTest : public ::testing::Test {
     }
     Step();
   }
-  // Lets the writer do what it has been given, and what comes of it; the number of batches.
+  // Lets readers and writer do what they have been given, and what comes of it; the number of
+  // steps.
   int Step() {
     int steps = 0;
-    while (database_->StepWriter()) ++steps;
+    while (database_->StepReader() || database_->StepWriter()) ++steps;
     return steps;
   }
+  // The same up to the first write.
+  bool StepToWrite() {
+    while (database_->StepReader()) {
+    }
+    return database_->StepWriter();
+  }
+  std::uint64_t Commits() { return database_->writer_stats().commits; }
   // Time passes and what is due then is done.
   int After(Duration time) {
     clock_.Advance(time);
@@ -133,9 +141,9 @@ TEST_F(SweeperTest, ItWorksInSmallStepsBetweenWhichOthersWrite) {
   Make({.rows_max = 4});
   sweeper_->Start();
   clock_.Advance(seconds(0));
-  ASSERT_TRUE(database_->StepWriter());
+  ASSERT_TRUE(StepToWrite());
   EXPECT_EQ(Events(), 6);
-  Append(1, days(0));  // shares a step
+  Append(1, days(0));  // while the sweep goes on
   EXPECT_EQ(Events(), 1);
   EXPECT_EQ(Messages(), 1);
 }
@@ -169,12 +177,14 @@ TEST_F(SweeperTest, AFailureIsLoggedAndTheNextSweepTriesAgain) {
   sweeper_->Start();
   After(seconds(0));
   EXPECT_EQ(Events(), 3);
-  EXPECT_EQ(Messages(), 0) << "the other chores get their turn";
+  EXPECT_EQ(Messages(), 3) << "whoever replays their events must find whose they are";
+  EXPECT_EQ(sweeper_->stats().sweeps, 1U) << "the other chores get their turn";
   EXPECT_EQ(sweeper_->stats().failures, 1U);
   EXPECT_TRUE(lines_.Contains("what=events"));
   ASSERT_TRUE(other->Run("DROP TRIGGER stop").ok());
   After(seconds(60));
   EXPECT_EQ(Events(), 0);
+  EXPECT_EQ(Messages(), 0);
 }
 
 TEST_F(SweeperTest, StoppingIsIdempotentAndHarmlessBeforeTheStart) {
@@ -192,7 +202,8 @@ TEST_F(SweeperTest, StoppingWaitsForTheStepUnderWayAndEndsTheSweep) {
   Append(10, days(31));
   Make({.rows_max = 2});
   sweeper_->Start();
-  clock_.Advance(seconds(0));  // the first step is queued
+  clock_.Advance(seconds(0));
+  ASSERT_TRUE(database_->StepReader());  // what it found is to be removed: that write is queued
   auto stopped = std::async(std::launch::async, [this] { sweeper_->Stop(); });
   while (stopped.wait_for(seconds(0)) != std::future_status::ready) Step();
   const std::int64_t left = Events();
@@ -209,6 +220,66 @@ TEST_F(SweeperTest, AClockThatJumpsBackRemovesNothingAndOneThatJumpsForwardGoesO
   After(seconds(0));
   EXPECT_EQ(Events(), 2);
   clock_.JumpWallClock(days(10'031));
+  After(seconds(60));
+  EXPECT_EQ(Events(), 0);
+}
+
+TEST_F(SweeperTest, ASweepThatFindsNothingWritesNothing) {
+  Append(3, days(29));
+  Make();
+  sweeper_->Start();
+  const std::uint64_t commits = Commits();
+  EXPECT_EQ(After(seconds(0)), 2) << "a look at the events and one at the mail";
+  EXPECT_EQ(sweeper_->stats().sweeps, 1U);
+  EXPECT_EQ(Commits(), commits);
+}
+
+TEST_F(SweeperTest, OldMailThatNobodyReadsIsLookedAtALittlePerSweepAndNothingIsMissed) {
+  constexpr int kUnread = 100;
+  Append(kUnread, days(31));
+  ASSERT_TRUE(temp_.Open()->Run("UPDATE messages SET recipients = '{\"to\":[\"a\"]}'").ok());
+  ASSERT_TRUE(temp_.Open()
+                  ->Run("INSERT INTO inbox (project, agent, cursor, kind, ack_required) "
+                        "SELECT 'p', 'a', cursor, 'to', 0 FROM messages")
+                  .ok());
+  Append(1, days(31));  // behind them, and done
+  Make({.rows_max = 2});
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Events(), 0);
+  ASSERT_EQ(Messages(), kUnread + 1);
+  int sweeps = 0;
+  while (Messages() > kUnread) {
+    ASSERT_LE(After(seconds(60)), 12) << "a sweep is bounded, however much is unread";
+    ASSERT_LT(++sweeps, kUnread);
+  }
+  EXPECT_GT(sweeps, 1);
+  const std::uint64_t commits = Commits();
+  for (int i = 0; i < 20; ++i) After(seconds(60));
+  EXPECT_EQ(Messages(), kUnread);
+  EXPECT_EQ(Commits(), commits);
+}
+
+TEST_F(SweeperTest, EventsFromTheFutureAtTheHeadHoldUpNothingHoweverMany) {
+  Append(50, days(-1000));  // the clock was ahead
+  Append(3, days(31));      // then it was put right
+  Append(2, days(29));
+  Make({.rows_max = 4});
+  sweeper_->Start();
+  After(seconds(0));
+  for (int i = 0; i < 2; ++i) After(seconds(60));
+  EXPECT_EQ(Events(), 2);
+  EXPECT_EQ(Messages(), 2) << "mail that came with them goes with them";
+}
+
+TEST_F(SweeperTest, WhatWasPassedOverForItsDateIsLookedAtAgainWhenTheDateComes) {
+  Append(3, days(40));
+  clock_.JumpWallClock(days(-100));  // now the server thinks all of them are to come
+  Make({.rows_max = 2});
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Events(), 3);
+  clock_.JumpWallClock(days(100));
   After(seconds(60));
   EXPECT_EQ(Events(), 0);
 }

@@ -50,8 +50,9 @@ constexpr db::Sql kReadDelivered = "SELECT " IL_EVENT_COLUMNS
                                    "WHERE e.cursor > ?1 ORDER BY e.cursor LIMIT ?2";
 
 // events' primary key.
-constexpr db::Sql kReadOldest =
-    "SELECT cursor, created_at FROM events WHERE cursor <= ?1 ORDER BY cursor LIMIT ?2";
+constexpr db::Sql kReadDates =
+    "SELECT cursor, created_at FROM events WHERE cursor > ?1 AND cursor <= ?2 "
+    "ORDER BY cursor LIMIT ?3";
 constexpr db::Sql kRemoveThrough = "DELETE FROM events WHERE cursor <= ?1";
 
 // meta's primary key.
@@ -62,7 +63,7 @@ constexpr db::Sql kSetPruned =
 
 constexpr db::NamedSql kStatements[] = {
     IL_SQL(kAppend),        IL_SQL(kNewest),      IL_SQL(kOldest),        IL_SQL(kReadAll),
-    IL_SQL(kReadOfProject), IL_SQL(kReadOfAgent), IL_SQL(kReadDelivered), IL_SQL(kReadOldest),
+    IL_SQL(kReadOfProject), IL_SQL(kReadOfAgent), IL_SQL(kReadDelivered), IL_SQL(kReadDates),
     IL_SQL(kRemoveThrough), IL_SQL(kGetPruned),   IL_SQL(kSetPruned)};
 
 // Part of the file's format: the last cursor that was removed, decimal. None = nothing was.
@@ -87,19 +88,6 @@ domain::Event EventFrom(const db::Row& row) {
 }
 
 std::int64_t Rows(std::size_t rows) { return static_cast<std::int64_t>(rows); }
-
-Result<domain::Cursor> PrunedThrough(db::Connection& connection) {
-  IL_TRY(
-      const auto text,
-      connection.One(kGetPruned, [](const db::Row& row) { return row.String(0); }, kPrunedThrough));
-  if (!text) return domain::Cursor{0};
-  domain::Cursor cursor = 0;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, cursor);
-  if (error == std::errc() && stop == end) return cursor;
-  return Error(Errc::kCorrupt, fmt::format("meta.{} is '{}', not a cursor: put back a backup",
-                                           kPrunedThrough, *text));
-}
 
 Result<std::optional<domain::Cursor>> First(db::Connection& connection, const db::Sql& sql) {
   return connection.One(sql, [](const db::Row& row) { return row.Int(0); });
@@ -162,27 +150,6 @@ Result<void> ReadRows(db::Connection& connection, const EventQuery& query, Colle
   }
   return {};
 }
-
-// How far the events reach that may be removed, of those that are given in the order of cursors.
-class OldPrefix {
- public:
-  explicit OldPrefix(const PruneEventsOptions& options) : options_(options) {}
-
-  void Add(domain::Cursor cursor, Timestamp created_at) {
-    if (ended_) return;
-    if (created_at < options_.older_than) {
-      through_ = cursor;
-    } else {
-      ended_ = created_at <= options_.now;
-    }
-  }
-  std::optional<domain::Cursor> through() const { return through_; }
-
- private:
-  const PruneEventsOptions& options_;
-  std::optional<domain::Cursor> through_;
-  bool ended_ = false;
-};
 
 }  // namespace
 
@@ -262,15 +229,50 @@ Result<DeliveredChunk> ReadDelivered(db::Connection& connection, domain::Cursor 
   return chunk;
 }
 
-Result<std::int64_t> PruneEvents(db::Transaction& tx, const PruneEventsOptions& options) {
-  OldPrefix prefix(options);
+Result<OldEvents> FindOldEvents(db::Connection& connection, const OldEventsQuery& query) {
+  OldEvents old{.reached = query.after};
+  std::size_t rows = 0;
+  const auto add = [&](const db::Row& row) {
+    ++rows;
+    const Timestamp created_at{row.Int(1)};
+    old.ended = old.ended || (created_at >= query.older_than && created_at <= query.now);
+    if (old.ended) return;
+    old.reached = row.Int(0);
+    if (created_at < query.older_than) {
+      old.through = old.reached;
+    } else {
+      old.reached_until = std::min(old.reached_until, created_at);
+    }
+  };
+  IL_TRY_VOID(
+      connection.ForEach(kReadDates, add, query.after, query.through, Rows(query.rows_max)));
+  old.ended = old.ended || rows < query.rows_max;
+  return old;
+}
+
+Result<std::int64_t> PruneEvents(db::Transaction& tx, domain::Cursor through,
+                                 std::size_t rows_max) {
+  std::optional<domain::Cursor> last;
   IL_TRY_VOID(tx->ForEach(
-      kReadOldest, [&prefix](const db::Row& row) { prefix.Add(row.Int(0), Timestamp{row.Int(1)}); },
-      options.through, Rows(options.rows_max)));
-  if (!prefix.through()) return std::int64_t{0};
-  const std::string through = std::to_string(*prefix.through());
-  IL_TRY_VOID(tx->Run(kSetPruned, kPrunedThrough, through));
-  return tx->Run(kRemoveThrough, *prefix.through());
+      kReadDates, [&last](const db::Row& row) { last = row.Int(0); }, domain::Cursor{0}, through,
+      Rows(rows_max)));
+  if (!last) return std::int64_t{0};
+  const std::string pruned = std::to_string(*last);
+  IL_TRY_VOID(tx->Run(kSetPruned, kPrunedThrough, pruned));
+  return tx->Run(kRemoveThrough, *last);
+}
+
+Result<domain::Cursor> PrunedThrough(db::Connection& connection) {
+  IL_TRY(
+      const auto text,
+      connection.One(kGetPruned, [](const db::Row& row) { return row.String(0); }, kPrunedThrough));
+  if (!text) return domain::Cursor{0};
+  domain::Cursor cursor = 0;
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, cursor);
+  if (error == std::errc() && stop == end) return cursor;
+  return Error(Errc::kCorrupt, fmt::format("meta.{} is '{}', not a cursor: put back a backup",
+                                           kPrunedThrough, *text));
 }
 
 std::span<const db::NamedSql> EventStatements() { return kStatements; }

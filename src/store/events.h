@@ -73,17 +73,38 @@ struct DeliveredChunk {
 Result<DeliveredChunk> ReadDelivered(db::Connection& connection, domain::Cursor after,
                                      std::size_t rows_max);
 
-struct PruneEventsOptions {
+// ---- Retention. The log is removed from its beginning, in the order of cursors, and up to the
+// first event that is young enough. Dates decide, not cursors; but a date after `now` was given by
+// a clock that has been set back since, and says nothing: such an event is as old as the next one
+// with a date that can be. So a row of them, however long, holds nothing up: it goes as soon as
+// what was written right after the clock was put right is old enough, with all before it.
+
+struct OldEventsQuery {
   Timestamp now = {};
-  Timestamp older_than = {};   // those made before it go
-  domain::Cursor through = 0;  // but none after this one
-  std::size_t rows_max = 500;  // looked at, and removed, at most
+  Timestamp older_than = {};   // those made before it may go
+  domain::Cursor after = 0;    // looks at those after it
+  domain::Cursor through = 0;  // and at none after this one
+  std::size_t rows_max = 500;  // looked at
 };
 
-// Removes the oldest events, in the order of cursors and up to the first that is young enough, and
-// returns how many. An event dated after `now` (the clock was wrong, then) is as old as the next
-// one that is not.
-Result<std::int64_t> PruneEvents(db::Transaction& tx, const PruneEventsOptions& options);
+struct OldEvents {
+  // All events up to here may go, those before the query's `after` too; nothing = none was found.
+  std::optional<domain::Cursor> through = {};
+  // Where to look on: what lies before is old, or has a date that says nothing. It may be kept
+  // until the first of these dates comes, `reached_until`; then they say something.
+  domain::Cursor reached = 0;
+  Timestamp reached_until = {std::numeric_limits<std::int64_t>::max()};
+  bool ended = false;  // what comes next is too young, or there is nothing more
+};
+
+// Looks for events that may be removed. Changes nothing.
+Result<OldEvents> FindOldEvents(db::Connection& connection, const OldEventsQuery& query);
+
+// Removes the oldest events, none after `through` and at most `rows_max`, and returns how many.
+Result<std::int64_t> PruneEvents(db::Transaction& tx, domain::Cursor through, std::size_t rows_max);
+
+// The last cursor that was removed; 0 = nothing was.
+Result<domain::Cursor> PrunedThrough(db::Connection& connection);
 
 std::span<const db::NamedSql> EventStatements();
 

@@ -61,13 +61,20 @@ class EventsTest : public StoreTest {
     for (const Event& event : Read(query).events) cursors.push_back(event.cursor);
     return cursors;
   }
-  std::int64_t Prune(const PruneEventsOptions& options) {
-    return Write<std::int64_t>([&](db::Transaction& tx) { return PruneEvents(tx, options); })
+  OldEvents Find(const OldEventsQuery& query) { return FindOldEvents(connection(), query).value(); }
+  std::int64_t PruneThrough(Cursor through, std::size_t rows_max = 500) {
+    return Write<std::int64_t>(
+               [&](db::Transaction& tx) { return PruneEvents(tx, through, rows_max); })
         .value();
+  }
+  // What one look finds, removed.
+  std::int64_t Prune(const OldEventsQuery& query) {
+    const OldEvents old = Find(query);
+    return old.through ? PruneThrough(*old.through) : 0;
   }
   void AppendAndPrune(int appended, Cursor through) {
     for (int i = 0; i < appended; ++i) Append("p");
-    EXPECT_EQ(Prune({.now = {kDay}, .older_than = {kDay}, .through = through}), through);
+    EXPECT_EQ(PruneThrough(through), through);
   }
 };
 
@@ -217,14 +224,45 @@ TEST_F(EventsTest, AnEventFromTheFutureIsAsOldAsItsNeighbour) {
   EXPECT_THAT(Cursors({}), ElementsAre(4, 5));
 }
 
+TEST_F(EventsTest, ARowOfEventsFromTheFutureIsPassedOverLookByLook) {
+  for (int i = 0; i < 7; ++i) Append("p", "t", {(99 - i) * kDay});
+  Append("p", "t", {2 * kDay});
+  Append("p", "t", {8 * kDay});
+  OldEventsQuery query{.now = {10 * kDay}, .older_than = {5 * kDay}, .through = 99, .rows_max = 3};
+  for (const Cursor reached : {3, 6}) {
+    const OldEvents old = Find(query);
+    EXPECT_FALSE(old.through);
+    EXPECT_FALSE(old.ended);
+    EXPECT_EQ(old.reached, reached);
+    EXPECT_EQ(old.reached_until.micros, (100 - reached) * kDay) << "the earliest of these dates";
+    query.after = old.reached;
+  }
+  const OldEvents old = Find(query);
+  EXPECT_EQ(old.through, 8) << "and with it all before";
+  EXPECT_EQ(old.reached, 8);
+  EXPECT_TRUE(old.ended) << "the next is young";
+}
+
+TEST_F(EventsTest, ALookSeesNoEventBeyondItsBoundAndChangesNothing) {
+  for (int i = 0; i < 5; ++i) Append("p");
+  const OldEvents old = Find({.now = {kDay}, .older_than = {kDay}, .through = 3});
+  EXPECT_EQ(old.through, 3);
+  EXPECT_TRUE(old.ended);
+  const OldEvents none = Find({.now = {kDay}, .older_than = {kDay}, .after = 3, .through = 3});
+  EXPECT_FALSE(none.through);
+  EXPECT_EQ(none.reached, 3);
+  EXPECT_EQ(Cursors({}).size(), 5U);
+}
+
 TEST_F(EventsTest, PruningGoesInBatchesAndNotPastItsBound) {
   for (int i = 0; i < 10; ++i) Append("p");
-  const PruneEventsOptions options{
-      .now = {kDay}, .older_than = {kDay}, .through = 7, .rows_max = 3};
-  EXPECT_EQ(Prune(options), 3);
-  EXPECT_EQ(Prune(options), 3);
-  EXPECT_EQ(Prune(options), 1);
-  EXPECT_EQ(Prune(options), 0);
+  EXPECT_EQ(PrunedThrough(connection()).value(), 0);
+  EXPECT_EQ(PruneThrough(7, 3), 3);
+  EXPECT_EQ(PrunedThrough(connection()).value(), 3);
+  EXPECT_EQ(PruneThrough(7, 3), 3);
+  EXPECT_EQ(PruneThrough(7, 3), 1);
+  EXPECT_EQ(PruneThrough(7, 3), 0);
+  EXPECT_EQ(PrunedThrough(connection()).value(), 7);
   EXPECT_THAT(Cursors({}), ElementsAre(8, 9, 10));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "store/events.h"
 #include "store/message_row.h"
 
 namespace interlock::store {
@@ -15,7 +16,7 @@ namespace {
 // messages' row number.
 constexpr db::Sql kNextMessage =
     "SELECT cursor, project, sender, thread_id, created_at, recipients "
-    "FROM messages WHERE cursor > ?1 ORDER BY cursor LIMIT 1";
+    "FROM messages WHERE cursor > ?1 AND cursor <= ?2 ORDER BY cursor LIMIT 1";
 
 // inbox's primary key.
 constexpr db::Sql kFindOpen =
@@ -64,8 +65,10 @@ struct Candidate {
   std::string recipients;
 };
 
-Result<std::optional<Candidate>> FindNext(db::Transaction& tx, domain::Cursor after) {
-  return tx->One(
+// The first one after `after`, if it is not after `through`.
+Result<std::optional<Candidate>> FindNext(db::Connection& connection, domain::Cursor after,
+                                          domain::Cursor through) {
+  return connection.One(
       kNextMessage,
       [](const db::Row& row) {
         return Candidate{.cursor = row.Int(0),
@@ -75,13 +78,13 @@ Result<std::optional<Candidate>> FindNext(db::Transaction& tx, domain::Cursor af
                          .created_at = {row.Int(4)},
                          .recipients = row.String(5)};
       },
-      after);
+      after, through);
 }
 
-Result<bool> IsDone(db::Transaction& tx, const Candidate& message,
+Result<bool> IsDone(db::Connection& connection, const Candidate& message,
                     const std::vector<std::string>& recipients) {
   for (const std::string& agent : recipients) {
-    IL_TRY(const auto open, tx->One(
+    IL_TRY(const auto open, connection.One(
                                 kFindOpen, [](const db::Row& row) { return row.Int(0); },
                                 message.project, agent, message.cursor));
     if (open) return false;
@@ -127,27 +130,41 @@ Result<void> Remove(db::Transaction& tx, const Candidate& message,
 
 }  // namespace
 
-Result<PrunedMessages> PruneMessages(db::Transaction& tx, Timestamp older_than,
-                                     domain::Cursor after, std::int64_t rows_max) {
-  IL_CHECK(rows_max > 0);
-  PrunedMessages pruned;
-  bool only_younger = true;
-  for (std::int64_t rows = 0; rows < rows_max; ++rows) {
-    IL_TRY(const auto message, FindNext(tx, after));
-    if (!message) return pruned;
-    after = message->cursor;
-    if (message->created_at >= older_than) continue;
-    only_younger = false;
+Result<DoneMessages> FindDoneMessages(db::Connection& connection, const DoneMessagesQuery& query) {
+  IL_CHECK(query.rows_max > 0);
+  IL_TRY(const domain::Cursor through, PrunedThrough(connection));
+  DoneMessages found{.reached = query.after};
+  for (std::int64_t rows = 0; rows < query.rows_max; ++rows) {
+    IL_TRY(const auto message, FindNext(connection, found.reached, through));
+    if (!message) {
+      found.ended = true;
+      break;
+    }
+    found.reached = message->cursor;
+    if (message->created_at >= query.older_than && message->created_at <= query.now) continue;
+    const Result<Recipients> all = ReadRecipients(message->recipients);
+    if (!all.ok()) continue;  // it is kept, and holds nothing up
+    const std::vector<std::string> recipients = all->received.All();
+    rows += static_cast<std::int64_t>(recipients.size());
+    IL_TRY(const bool done, IsDone(connection, *message, recipients));
+    if (done) found.cursors.push_back(message->cursor);
+  }
+  return found;
+}
+
+Result<std::int64_t> PruneMessages(db::Transaction& tx, std::span<const domain::Cursor> cursors) {
+  std::int64_t removed = 0;
+  for (const domain::Cursor cursor : cursors) {
+    IL_TRY(const auto message, FindNext(tx.connection(), cursor - 1, cursor));
+    if (!message) continue;
     IL_TRY(const Recipients all, ReadRecipients(message->recipients));
     const std::vector<std::string> recipients = all.received.All();
-    rows += static_cast<std::int64_t>(recipients.size());
-    IL_TRY(const bool done, IsDone(tx, *message, recipients));
+    IL_TRY(const bool done, IsDone(tx.connection(), *message, recipients));
     if (!done) continue;
     IL_TRY_VOID(Remove(tx, *message, recipients));
-    ++pruned.removed;
+    ++removed;
   }
-  if (!only_younger) pruned.continue_after = after;
-  return pruned;
+  return removed;
 }
 
 std::span<const db::NamedSql> MessageRetentionStatements() { return kStatements; }

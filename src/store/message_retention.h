@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -9,30 +10,39 @@
 #include "db/sql.h"
 #include "domain/event.h"
 
-// Old mail that everybody is done with is forgotten, a few rows at a time:
+// Old mail that everybody is done with is forgotten, a few rows at a time: found by reads, which
+// hold up nobody, and removed by a write only when there is something to remove.
 //
-//   domain::Cursor at = 0;
-//   do {
-//     at = (write PruneMessages(tx, older_than, at, 500)).continue_after;
-//   } while (at != 0);
+//   DoneMessages done = (read FindDoneMessages(connection, {.older_than = …, .after = at}));
+//   if (!done.cursors.empty()) (write PruneMessages(tx, done.cursors));
+//   at = done.ended ? 0 : done.reached;
 namespace interlock::store {
 
-struct PrunedMessages {
-  std::int64_t removed = 0;
-  domain::Cursor continue_after = 0;  // where the next batch begins; 0 = this pass is over
+struct DoneMessagesQuery {
+  Timestamp now = {};
+  Timestamp older_than = {};  // only those sent before it
+  domain::Cursor after = 0;   // looks at those after it
+  std::int64_t rows_max = 500;
 };
 
-// One batch of a pass: looks at the messages after `after` and removes those that were sent before
-// `older_than` and that every recipient has read and, where it was asked for, acknowledged. Their
-// inbox rows go with them; a member of their thread counts one less, its last message becomes the
-// newest that is left to it, and it leaves the thread with the last one.
+struct DoneMessages {
+  std::vector<domain::Cursor> cursors = {};
+  domain::Cursor reached = 0;  // where to look on
+  bool ended = false;          // there is nothing more to look at
+};
+
+// Finds messages that every recipient has read and, where it was asked for, acknowledged. Only
+// those whose event is removed already (PrunedThrough() of events.h): while the event is there, who
+// replays the log must find the message's recipients. A date after `now` says nothing, as there.
 //
-// A batch touches about `rows_max` rows, a message's recipients included, but at least one message.
-// A pass ends with the table, or with a batch that saw nothing but younger messages: cursors follow
-// the clock, unless it was set back. No event tells of it.
+// Looks at about `rows_max` rows, a message's recipients included, but at least at one message.
 // REQUIRES: rows_max > 0.
-Result<PrunedMessages> PruneMessages(db::Transaction& tx, Timestamp older_than,
-                                     domain::Cursor after, std::int64_t rows_max);
+Result<DoneMessages> FindDoneMessages(db::Connection& connection, const DoneMessagesQuery& query);
+
+// Removes these messages, and returns how many; one that is gone, or not done, is left out. Their
+// inbox rows go with them; a member of their thread counts one less, its last message becomes the
+// newest that is left to it, and it leaves the thread with the last one. No event tells of it.
+Result<std::int64_t> PruneMessages(db::Transaction& tx, std::span<const domain::Cursor> cursors);
 
 std::span<const db::NamedSql> MessageRetentionStatements();
 

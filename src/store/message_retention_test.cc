@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "store/events.h"
 #include "store/mailbox_fixture.h"
 #include "store/receipts.h"
 #include "store/threads.h"
@@ -33,22 +36,38 @@ class MessageRetentionTest : public MailboxTest {
   void Read(const std::string& id, const std::string& agent = "a") {
     Give(domain::ReceiptKind::kRead, id, agent);
   }
-  PrunedMessages Batch(domain::Cursor after, std::int64_t rows_max, Timestamp older_than) {
-    const auto pruned = Write<PrunedMessages>(
-        [&](db::Transaction& tx) { return PruneMessages(tx, older_than, after, rows_max); });
-    EXPECT_TRUE(pruned.ok()) << pruned.error();
-    return pruned.value();
+  // The events of all that was sent are gone.
+  void ForgetEvents() {
+    constexpr domain::Cursor kAll = std::numeric_limits<domain::Cursor>::max();
+    ASSERT_TRUE(Write<std::int64_t>([](db::Transaction& tx) {
+                  return PruneEvents(tx, kAll, 10'000);
+                }).ok());
+  }
+  DoneMessages Find(domain::Cursor after, std::int64_t rows_max, Timestamp older_than) {
+    const auto found = FindDoneMessages(connection(), {.now = now_.value_or(Later()),
+                                                       .older_than = older_than,
+                                                       .after = after,
+                                                       .rows_max = rows_max});
+    EXPECT_TRUE(found.ok()) << found.error();
+    return found.value();
+  }
+  std::int64_t Prune(const std::vector<domain::Cursor>& cursors) {
+    const auto removed =
+        Write<std::int64_t>([&](db::Transaction& tx) { return PruneMessages(tx, cursors); });
+    EXPECT_TRUE(removed.ok()) << removed.error();
+    return removed.value();
   }
   // A whole pass: how many it removed.
   std::int64_t Pass(Timestamp older_than, std::int64_t rows_max = 100) {
     std::int64_t removed = 0;
-    domain::Cursor at = 0;
-    do {
-      const PrunedMessages batch = Batch(at, rows_max, older_than);
-      EXPECT_TRUE(batch.continue_after == 0 || batch.continue_after > at);
-      removed += batch.removed;
-      at = batch.continue_after;
-    } while (at != 0);
+    DoneMessages found;
+    ForgetEvents();
+    while (!found.ended) {
+      const domain::Cursor at = found.reached;
+      found = Find(at, rows_max, older_than);
+      EXPECT_TRUE(found.ended || found.reached > at);
+      removed += Prune(found.cursors);
+    }
     return removed;
   }
   std::vector<std::string> Left() {
@@ -60,6 +79,8 @@ class MessageRetentionTest : public MailboxTest {
     return ids;
   }
   Timestamp Later() { return clock_.Now() + Duration(1); }
+
+  std::optional<Timestamp> now_;  // of a pass; nothing = a little later
 };
 
 TEST_F(MessageRetentionTest, OnlyWhatEverybodyIsDoneWithGoes) {
@@ -80,34 +101,65 @@ TEST_F(MessageRetentionTest, OnlyWhatEverybodyIsDoneWithGoes) {
   EXPECT_EQ(Pass(Later()), 0);
 }
 
-TEST_F(MessageRetentionTest, APassEndsAtYoungerMailAndFindsOlderMailAfterAJumpOfTheClock) {
+TEST_F(MessageRetentionTest, AMessageStaysAsLongAsItsEvent) {
+  Send();
+  const domain::Cursor second = Send();
+  const domain::Cursor third = Send();
+  for (const char* id : {"m1", "m2", "m3"}) Read(id);
+  EXPECT_TRUE(Find(0, 100, Later()).cursors.empty()) << "no event is gone yet";
+  ASSERT_TRUE(
+      Write<std::int64_t>([&](db::Transaction& tx) { return PruneEvents(tx, second, 500); }).ok());
+  const DoneMessages found = Find(0, 100, Later());
+  EXPECT_EQ(found.cursors.size(), 2U);
+  EXPECT_TRUE(found.ended);
+  ForgetEvents();
+  EXPECT_THAT(Find(second, 100, Later()).cursors, ElementsAre(third));
+}
+
+TEST_F(MessageRetentionTest, YoungerMailStaysAlsoBeforeOlderAndADateToComeSaysNothing) {
   clock_.JumpWallClock(std::chrono::hours(1));
   Send();
+  now_ = Later();
   clock_.JumpWallClock(std::chrono::hours(-1));
   Send();
   Read("m1");
   Read("m2");
-  EXPECT_EQ(Pass(Later()), 1);
-  EXPECT_THAT(Left(), ElementsAre("m1"));
-
-  const Timestamp cut = Later();
-  clock_.Advance(std::chrono::hours(2));
-  for (int i = 0; i < 50; ++i) Send();
-  const PrunedMessages batch = Batch(0, 10, cut);
-  EXPECT_EQ(batch.removed, 0);
-  EXPECT_EQ(batch.continue_after, 0) << "ten younger ones in a row: the rest is younger too";
+  EXPECT_EQ(Pass(Later(), 1), 1);
+  EXPECT_THAT(Left(), ElementsAre("m1")) << "its date has come, and is young";
+  now_.reset();
+  EXPECT_EQ(Pass(Later(), 1), 1);
 }
 
-TEST_F(MessageRetentionTest, ABatchIsBoundedByRowsAndGoesOnWhereItStopped) {
+TEST_F(MessageRetentionTest, WhatIsGoneOrNotDoneIsLeftOut) {
+  const domain::Cursor first = Send();
+  const domain::Cursor second = Send();
+  Read("m1");
+  EXPECT_EQ(Prune({first, second, 77}), 1);
+  EXPECT_EQ(Prune({first}), 0);
+  EXPECT_THAT(Left(), ElementsAre("m2"));
+}
+
+TEST_F(MessageRetentionTest, ABadListOfRecipientsHoldsUpNobody) {
+  Send();
+  Send();
+  Read("m2");
+  ASSERT_TRUE(connection().Run("UPDATE messages SET recipients = '{' WHERE id = 'm1'").ok());
+  EXPECT_EQ(Pass(Later()), 1);
+  EXPECT_THAT(Left(), ElementsAre("m1"));
+}
+
+TEST_F(MessageRetentionTest, ALookIsBoundedByRowsAndGoesOnWhereItStopped) {
   for (int i = 0; i < 6; ++i) {
     Send({.project = "p", .addresses = {.to = {"a", "b", "c"}}});
     for (const char* agent : {"a", "b", "c"}) Read("m" + std::to_string(i + 1), agent);
   }
-  const PrunedMessages first = Batch(0, 8, Later());
-  EXPECT_EQ(first.removed, 2) << "four rows each";
-  const PrunedMessages second = Batch(first.continue_after, 1, Later());
-  EXPECT_EQ(second.removed, 1) << "at least one";
-  EXPECT_GT(second.continue_after, first.continue_after);
+  ForgetEvents();
+  const DoneMessages first = Find(0, 8, Later());
+  EXPECT_EQ(Prune(first.cursors), 2) << "four rows each";
+  EXPECT_FALSE(first.ended);
+  const DoneMessages second = Find(first.reached, 1, Later());
+  EXPECT_EQ(Prune(second.cursors), 1) << "at least one";
+  EXPECT_GT(second.reached, first.reached);
   EXPECT_THAT(Left(), ElementsAre("m4", "m5", "m6"));
 }
 
