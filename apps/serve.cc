@@ -165,7 +165,8 @@ class Running {
   static service::Feed::Options FeedOptions(const Limits& limits) {
     return {.outbox_events_max = limits.outbox_events_max,
             .outbox_bytes_max = limits.outbox_bytes_max,
-            .types_max = limits.event_types_max};
+            .types_max = limits.event_types_max,
+            .replays_max = limits.replays_max};
   }
 
   Logger& log_;

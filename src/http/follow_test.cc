@@ -122,6 +122,14 @@ class FollowTest : public service::FeedTest {
     }
     return true;
   }
+  // The log as a server finds it that starts on it: nothing is read before somebody asks.
+  void ServeLog(int events, service::Feed::Options options = {}) {
+    durability_ = sqlite::Durability::kFast;
+    Open();
+    AppendMany(events, "p");
+    Reset();
+    Serve(options);
+  }
   // Waits until the server has heard everything that `client` sent before.
   static void AwaitHeard(WsClient& client) {
     client.SendBytes(WsClient::FrameBytes(WsClient::kPing, "heard?"));
@@ -246,7 +254,30 @@ TEST_F(FollowTest, AFeedThatStopsCloses1001) {
   ASSERT_TRUE(client.open());
   feed_->Stop();
   EXPECT_EQ(client.ReadClose(), 1001);
-  EXPECT_EQ(Connect().answer().status, 503);
+  const WsClient late = Connect();
+  EXPECT_EQ(late.answer().status, 503);
+  EXPECT_THAT(late.answer().body, HasSubstr("\"error\":\"unavailable\""));
+  EXPECT_THAT(late.answer().body, HasSubstr("The server is stopping"));
+}
+
+// However long the storage takes: here it never answers.
+TEST_F(FollowTest, AServerThatStopsCloses1001AlsoWhoStillReplays) {
+  ServeLog(3, {.replays_max = 1});
+  std::vector<WsClient> clients;
+  clients.reserve(3);
+  for (int i = 0; i < 3; ++i) {
+    reads_->HoldAfter(1);  // the look whether the cursor has expired
+    clients.push_back(Connect("&since_cursor=0"));
+    ASSERT_TRUE(clients.back().open());
+    const auto asked = static_cast<std::size_t>(i) + 1;
+    while (feed_->stats().replays_running + feed_->stats().replays_waiting < asked) {
+      std::this_thread::yield();
+    }
+    while (reads_->held() == 0) std::this_thread::yield();
+  }
+  std::thread stopping([this] { Stop(); });
+  for (WsClient& client : clients) EXPECT_EQ(client.ReadClose(), 1001);
+  stopping.join();
 }
 
 TEST_F(FollowTest, NoConsumerIsLeftHoweverItsConnectionEnds) {

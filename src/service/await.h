@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/result.h"
@@ -33,15 +34,16 @@ namespace interlock::service {
 //
 // REQUIRES: the coroutine runs on a strand, and its cancellation is emitted there. The storage is
 // closed before the execution context is destroyed; pending calls keep the context running.
-template <typename T, typename Start>  // Start: Call(move-only function of Result<T>)
+// Start: Call(move-only function of Result<T>), where a Call has Cancel(), as Storage::Call does.
+template <typename T, typename Start>
 boost::asio::awaitable<Result<T>> Await(Start start);
 
 namespace internal {
 
 // One awaited call. `handler_`, `call_` belong to the coroutine's strand; Deliver() may come from
 // any thread, and only the first one counts.
-template <typename T>
-class Bridge : public std::enable_shared_from_this<Bridge<T>> {
+template <typename T, typename Call>
+class Bridge : public std::enable_shared_from_this<Bridge<T, Call>> {
  public:
   using Handler = boost::asio::any_completion_handler<void(Result<T>)>;
 
@@ -98,7 +100,7 @@ class Bridge : public std::enable_shared_from_this<Bridge<T>> {
 
   boost::asio::any_io_executor executor_;  // counts as work while the call is out
   Handler handler_;
-  Storage::Call call_;
+  Call call_;
   std::atomic<bool> delivered_{false};
 };
 
@@ -107,8 +109,9 @@ class Bridge : public std::enable_shared_from_this<Bridge<T>> {
 template <typename T, typename Start>
 boost::asio::awaitable<Result<T>> Await(Start start) {
   const boost::asio::any_io_executor executor = co_await boost::asio::this_coro::executor;
+  using Call = std::invoke_result_t<Start, Storage::DoneWith<T>>;
   auto initiate = [executor](auto handler, Start begin) {
-    auto bridge = std::make_shared<internal::Bridge<T>>(executor, std::move(handler));
+    auto bridge = std::make_shared<internal::Bridge<T, Call>>(executor, std::move(handler));
     bridge->Begin(std::move(begin));
   };
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,

@@ -10,6 +10,7 @@
 #include "events/type_filter.h"
 #include "service/await.h"
 #include "service/commit_signal.h"
+#include "service/replay_queue.h"
 #include "service/storage.h"
 #include "service/tail.h"
 #include "service/wait_outbox.h"
@@ -55,6 +56,10 @@ Error Stopping() {
   return Error(Errc::kUnavailable, "The server is stopping. Resume when it is back.")
       .WithSlug(kStoppingSlug);
 }
+// To who was no follower yet; as any request that comes too late is answered.
+Error TooLate() {
+  return Error(Errc::kUnavailable, "The server is stopping; connect again when it is back.");
+}
 Error Closed() { return Error(Errc::kCancelled, "no longer followed").WithSlug(kClosedSlug); }
 
 // What one read of a replay found.
@@ -90,13 +95,15 @@ struct Feed::Parts {
         commits(c),
         options(o),
         hub(std::make_shared<events::Hub>(0)),
-        tail(s, hub, clock, log) {}
+        tail(s, hub, clock, log),
+        replays(s, o.replays_max) {}
 
   Storage& storage;
   CommitSignal& commits;
   const Options options;
   const std::shared_ptr<events::Hub> hub;
   Tail tail;
+  ReplayQueue replays;
   std::atomic<std::uint64_t> lagged{0};
 };
 
@@ -114,7 +121,7 @@ class Follower::Impl {
             Outbox::Limits{.events_max = feed_->options.outbox_events_max,
                            .bytes_max = feed_->options.outbox_bytes_max})) {}
   ~Impl() {
-    outbox_->Close(Outbox::State::kClosed);
+    Close();
     feed_->hub->Leave(project_, outbox_);
   }
   Impl(const Impl&) = delete;
@@ -154,7 +161,10 @@ class Follower::Impl {
   }
   const events::TypeFilter& filter() const { return filter_; }
 
-  void Close() { outbox_->Close(Outbox::State::kClosed); }
+  void Close() {
+    outbox_->Close(Outbox::State::kClosed);
+    reading_.Cancel();
+  }
 
  private:
   bool closed() const {
@@ -174,15 +184,20 @@ class Follower::Impl {
     if (!filter_.HearsAll()) {
       query.wants = [filter = filter_](std::string_view type) { return filter.Hears(type); };
     }
-    auto read = [&storage = feed_->storage,
-                 query = std::move(query)](Storage::DoneWith<Replayed> done) {
-      return storage.Read<Replayed>(
-          [query](db::Connection& connection) { return ReadReplay(connection, query); },
+    auto replayed = std::make_shared<Replayed>();  // the read may outlive us
+    auto read = [this, query = std::move(query), replayed](Storage::DoneWith<void> done) {
+      reading_ = feed_->replays.Submit(
+          [query, replayed](db::Connection& connection) -> Result<void> {
+            IL_TRY(*replayed, ReadReplay(connection, query));
+            return {};
+          },
           std::move(done));
+      return reading_;
     };
-    Result<Replayed> replayed = co_await Await<Replayed>(std::move(read));
-    if (!replayed.ok()) {
-      end_ = std::move(replayed).error();
+    Result<void> ended = co_await Await<void>(std::move(read));
+    if (!ended.ok()) {
+      // Of one that was closed the outbox knows why.
+      if (!closed()) end_ = std::move(ended).error();
       co_return std::vector<Frame>();
     }
     position_ = replayed->reached;
@@ -221,9 +236,10 @@ class Follower::Impl {
   const std::string project_;
   events::TypeFilter filter_;
   const std::shared_ptr<Outbox> outbox_;
-  Cursor position_ = 0;  // all up to here has been handed out, or was left out
-  Cursor through_ = 0;   // the outbox has what comes after
-  bool live_ = false;    // the replay is over
+  Cursor position_ = 0;        // all up to here has been handed out, or was left out
+  Cursor through_ = 0;         // the outbox has what comes after
+  bool live_ = false;          // the replay is over
+  ReplayQueue::Call reading_;  // of the replay
   std::optional<Error> end_;
 };
 
@@ -272,7 +288,7 @@ awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request)
   }
   auto impl = std::make_unique<Follower::Impl>(parts, std::move(request));
   IL_CO_TRY_VOID(impl->SetFilter(impl->filter()));
-  IL_CO_TRY_VOID(impl->Join(since));
+  if (!impl->Join(since).ok()) co_return TooLate();
   co_return std::make_unique<Follower>(std::move(impl));
 }
 
@@ -302,12 +318,16 @@ void Feed::Stop() {
   parts_->commits.Disconnect();
   parts_->tail.Stop();
   parts_->hub->Close();
+  parts_->replays.Stop();  // those who wait for it now learn from the hub why
 }
 
 Feed::Stats Feed::stats() const {
+  const ReplayQueue::Stats replays = parts_->replays.stats();
   return {.followers = parts_->hub->listeners(),
           .lagged = parts_->lagged,
-          .published = parts_->hub->published()};
+          .published = parts_->hub->published(),
+          .replays_running = replays.running,
+          .replays_waiting = replays.waiting};
 }
 
 }  // namespace interlock::service

@@ -19,7 +19,8 @@ class Logger;
 }
 
 // The event log as its readers see it: page by page (Feed::Page), or followed (Feed::Follow), which
-// replays what is in the log and then goes live, without a gap and without a duplicate.
+// replays what is in the log and then goes live, without a gap and without a duplicate. Those who
+// replay take turns, a few at a time (service/replay_queue.h), and leave the storage to others.
 namespace interlock::service {
 
 class CommitSignal;
@@ -100,13 +101,16 @@ class Feed {
   struct Options {
     std::size_t outbox_events_max = 1024;  // what may wait for one consumer
     std::size_t outbox_bytes_max = std::size_t{1024} * 1024;
-    std::size_t types_max = 64;  // in one consumer's filter
+    std::size_t types_max = 64;   // in one consumer's filter
+    std::size_t replays_max = 2;  // reads of replays at a time, of all consumers together
   };
 
   struct Stats {
     std::size_t followers = 0;
-    std::uint64_t lagged = 0;      // consumers that fell behind while live, since the start
-    domain::Cursor published = 0;  // all that is in the log up to here has been handed out
+    std::uint64_t lagged = 0;         // consumers that fell behind while live, since the start
+    domain::Cursor published = 0;     // all that is in the log up to here has been handed out
+    std::size_t replays_running = 0;  // reads of replays that storage has
+    std::size_t replays_waiting = 0;  // and those that wait for it
   };
 
   // All must outlive it. `commits` tells when to look into the log.

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "db/migrate.h"
 #include "db/sqlite/database.h"
 #include "service/commit_signal.h"
@@ -31,6 +33,76 @@
 #include "testing/temp_db.h"
 
 namespace interlock::service {
+
+// The reads of a database, which a test can hold back. Thread-safe; a read that is held counts as
+// one that has not begun.
+class HeldReads final : public db::Database {
+ public:
+  explicit HeldReads(db::Database& database) : database_(database) {}
+
+  // Lets so many pass from now on and holds the others.
+  void HoldAfter(int count) IL_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    passing_ = count;
+  }
+  // Lets all pass, and those that are held.
+  void Release() IL_EXCLUDES(mutex_) {
+    std::map<Ticket, Held> held;
+    {
+      const MutexLock lock(mutex_);
+      passing_ = std::nullopt;
+      held.swap(held_);
+    }
+    for (auto& [ticket, read] : held) {
+      EXPECT_TRUE(database_.Read(std::move(read.fn), std::move(read.done)).ok());
+    }
+  }
+  std::size_t held() IL_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return held_.size();
+  }
+
+  Result<Ticket> Read(ReadFn fn, Done done) override IL_EXCLUDES(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      if (passing_ && (*passing_)-- <= 0) {
+        held_[++last_] = {std::move(fn), std::move(done)};
+        return last_;
+      }
+    }
+    return database_.Read(std::move(fn), std::move(done));
+  }
+  Result<Ticket> Write(WriteFn fn, Done done) override {
+    return database_.Write(std::move(fn), std::move(done));
+  }
+  bool Cancel(Ticket ticket) override IL_EXCLUDES(mutex_) {
+    Held read;
+    {
+      const MutexLock lock(mutex_);
+      const auto found = held_.find(ticket);
+      if (found != held_.end()) {
+        read = std::move(found->second);
+        held_.erase(found);
+      }
+    }
+    if (!read.done) return database_.Cancel(ticket);
+    read.done(Error(Errc::kCancelled, "cancelled"));
+    return true;
+  }
+  Result<void> Close() override { return database_.Close(); }
+
+ private:
+  struct Held {
+    ReadFn fn;
+    Done done;
+  };
+
+  db::Database& database_;
+  Mutex mutex_;
+  std::optional<int> passing_ IL_GUARDED_BY(mutex_);  // nothing = all
+  std::map<Ticket, Held> held_ IL_GUARDED_BY(mutex_);
+  Ticket last_ IL_GUARDED_BY(mutex_) = Ticket{1} << 62;  // none of the database's own
+};
 
 // For tests of the feed: a real database with the server's schema, a feed on it, and two I/O
 // threads for those who follow.
@@ -57,7 +129,8 @@ class FeedTest : public ::testing::Test {
                                         .vfs = vfs},
                                        clock_)
                     .value();
-    storage_ = std::make_unique<Storage>(*database_, clock_);
+    reads_ = std::make_unique<HeldReads>(*database_);
+    storage_ = std::make_unique<Storage>(*reads_, clock_);
     feed_ = std::make_unique<Feed>(*storage_, commits_, clock_, log_, options);
     feed_->Start(newest);
     threads_.reserve(2);
@@ -68,6 +141,7 @@ class FeedTest : public ::testing::Test {
     if (feed_ == nullptr) return;
     feed_->Stop();
     storage_->Stop();
+    reads_->Release();
     (void)database_->Close();
     work_.reset();
     for (std::thread& thread : threads_) thread.join();
@@ -165,6 +239,7 @@ class FeedTest : public ::testing::Test {
       io_.get_executor()};
   sqlite::Durability durability_ = sqlite::Durability::kFull;
   std::unique_ptr<sqlite::Database> database_;
+  std::unique_ptr<HeldReads> reads_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Feed> feed_;
   std::vector<std::thread> threads_;

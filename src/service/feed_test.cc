@@ -6,7 +6,10 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
+#include <chrono>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "service/feed_fixture.h"
@@ -194,6 +197,88 @@ TEST_F(FeedTest, StoppingEndsWhoWaitsAndWhoReplaysAndLetsNobodyIn) {
   const auto refused = Run(feed_->Follow({.project = "p"}));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::kUnavailable);
+  EXPECT_EQ(refused.error().slug(), "unavailable") << "as any request of a stopping server";
+}
+
+// The log as a server finds it that starts on it: nothing is read before somebody asks.
+class FeedTurnsTest : public FeedTest {
+ protected:
+  using Turn = std::future<Result<std::vector<Frame>>>;
+
+  // Why it ended; the test fails if that takes as long as the storage may take to give up.
+  static FollowEnd EndOf(Turn& turn) {
+    EXPECT_EQ(turn.wait_for(std::chrono::seconds(6)), std::future_status::ready);
+    return WhyEnded(turn.get().error());
+  }
+  void OpenLog(std::size_t replays_max) {
+    Open();
+    AppendMany(3, "p");
+    Reset();
+    Open({.replays_max = replays_max});
+  }
+};
+
+TEST_F(FeedTurnsTest, HoweverManyReplayOnlyAFewReadAtATimeAndAllGetTheirTurn) {
+  constexpr std::size_t kMany = 20;
+  OpenLog(2);
+  std::vector<std::unique_ptr<Follower>> followers;
+  followers.reserve(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) followers.push_back(Follow({.project = "p", .since = 0}));
+  reads_->HoldAfter(0);
+  std::vector<Turn> turns;
+  turns.reserve(kMany);
+  for (const auto& follower : followers) {
+    turns.push_back(Spawn(asio::make_strand(io_), follower->Next()));
+  }
+  const auto asked = [this] {
+    const Feed::Stats stats = feed_->stats();
+    return stats.replays_running + stats.replays_waiting;
+  };
+  while (asked() < kMany) std::this_thread::yield();
+  EXPECT_EQ(reads_->held(), 2U) << "the other readers are everybody's";
+  reads_->Release();
+  for (auto& turn : turns) EXPECT_EQ(turn.get().value().size(), 3U);
+}
+
+TEST_F(FeedTurnsTest, OneThatGoesAwayBeforeItsTurnLeavesTheQueue) {
+  OpenLog(1);
+  std::vector<std::unique_ptr<Follower>> followers;
+  std::vector<asio::strand<asio::io_context::executor_type>> strands;
+  std::vector<Turn> turns;
+  for (std::size_t i = 0; i < 3; ++i) followers.push_back(Follow({.project = "p", .since = 0}));
+  reads_->HoldAfter(0);
+  for (std::size_t i = 0; i < 3; ++i) {
+    strands.push_back(asio::make_strand(io_));
+    turns.push_back(Spawn(strands[i], followers[i]->Next()));
+    while (feed_->stats().replays_running + feed_->stats().replays_waiting <= i) {
+      std::this_thread::yield();
+    }
+  }
+  asio::post(strands[1], [&] { followers[1]->Close(); });
+  EXPECT_EQ(EndOf(turns[1]), FollowEnd::kClosed);
+  EXPECT_EQ(feed_->stats().replays_waiting, 1U);
+  reads_->Release();
+  EXPECT_EQ(turns[0].get().value().size(), 3U);
+  EXPECT_EQ(turns[2].get().value().size(), 3U);
+}
+
+TEST_F(FeedTurnsTest, StoppingAndClosingDoNotWaitForTheReadOfAReplay) {
+  OpenLog(1);
+  const auto reading = Follow({.project = "p", .since = 0});
+  const auto waiting = Follow({.project = "p", .since = 0});
+  const auto closed = Follow({.project = "p", .since = 0});
+  reads_->HoldAfter(0);
+  const auto strand = asio::make_strand(io_);
+  auto closed_end = Spawn(strand, closed->Next());
+  while (feed_->stats().replays_running == 0) std::this_thread::yield();
+  asio::post(strand, [&] { closed->Close(); });
+  EXPECT_EQ(EndOf(closed_end), FollowEnd::kClosed);
+  auto reading_end = Spawn(asio::make_strand(io_), reading->Next());
+  auto waiting_end = Spawn(asio::make_strand(io_), waiting->Next());
+  while (feed_->stats().replays_waiting == 0) std::this_thread::yield();
+  feed_->Stop();
+  EXPECT_EQ(EndOf(reading_end), FollowEnd::kStopping);
+  EXPECT_EQ(EndOf(waiting_end), FollowEnd::kStopping);
 }
 
 TEST_F(FeedTest, ClosingEndsWhoWaits) {

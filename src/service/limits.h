@@ -78,6 +78,9 @@ struct Limits {
   std::size_t outbox_events_max = 1024;
   std::size_t outbox_bytes_max = std::size_t{1024} * 1024;
   std::size_t event_types_max = 64;
+  // Reads of the log at a time for those who catch up, however many; the other readers are left to
+  // everybody else, so it stays below `readers`.
+  std::size_t replays_max = 2;
 
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
