@@ -58,16 +58,16 @@ class Following final : public Upgrade {
 
   asio::awaitable<CloseReason> Run(WebSocket& socket) override {
     CloseReason reason;
-    bool going = true;
-    while (going) {
+    auto sent = WebSocket::Sent::kTaken;
+    while (sent == WebSocket::Sent::kTaken) {
       auto frames = co_await follower_->Next();
       if (!frames.ok()) {
         reason = ReasonOf(service::WhyEnded(frames.error()));
         break;
       }
       for (const service::Frame& frame : *frames) {
-        going = co_await socket.Send(*frame);
-        if (!going) break;
+        sent = co_await socket.Send(*frame);
+        if (sent != WebSocket::Sent::kTaken) break;
       }
     }
     follower_.reset();  // a consumer no longer, however long the goodbye takes
@@ -77,6 +77,7 @@ class Following final : public Upgrade {
   std::optional<CloseReason> OnText(std::string_view text) override {
     const auto message = json::Parse(text, {.trailing = json::Trailing::kIgnore});
     if (!message.ok()) {
+    if (sent == WebSocket::Sent::kTooSlow) follower_->GiveUp();
       return CloseReason{CloseCode::kNotJson, "Not JSON; send one JSON object per message."};
     }
     if (follower_ == nullptr || !message->is_object()) return std::nullopt;

@@ -15,8 +15,10 @@
 
 #include "http/app.h"
 #include "http/app_fixture.h"
+#include "http/metrics.h"
 #include "http/route.h"
 #include "http/router.h"
+#include "http/routes.h"
 #include "http/server.h"
 #include "service/feed_fixture.h"
 #include "testing/random.h"
@@ -129,6 +131,21 @@ class FollowTest : public service::FeedTest {
     AppendMany(events, "p");
     Reset();
     Serve(options);
+  }
+  // So many bytes of events that neither the kernel nor a peer's outbox takes them all.
+  void AppendTooMuch() {
+    for (int i = 0; i < 60; ++i) AppendBulk(8, 30'000);  // 480 of them
+  }
+  // What /metrics says of consumers that were too slow.
+  std::string LaggedMetric() {
+    const Metrics metrics(Routes(), clock_, [this] {
+      ServerNumbers numbers;
+      numbers.websocket.lagged = feed_->stats().lagged;
+      return numbers;
+    });
+    const std::string text = metrics.Text(std::nullopt);
+    const std::size_t begin = text.find("\nintermute_websocket_lagged_total ") + 1;
+    return text.substr(begin, text.find('\n', begin) - begin);
   }
   // Waits until the server has heard everything that `client` sent before.
   static void AwaitHeard(WsClient& client) {
@@ -278,6 +295,41 @@ TEST_F(FollowTest, AServerThatStopsCloses1001AlsoWhoStillReplays) {
   std::thread stopping([this] { Stop(); });
   for (WsClient& client : clients) EXPECT_EQ(client.ReadClose(), 1001);
   stopping.join();
+}
+
+TEST_F(FollowTest, AConsumerThatNeverReadsAgainCountsAsLaggedOnce) {
+  limits_.write_timeout = milliseconds(300);
+  Serve({.outbox_events_max = 16});
+  WsClient stalled = Connect();
+  ASSERT_TRUE(stalled.open());
+  AppendTooMuch();  // its outbox overflows too, and it never comes to see it
+  EXPECT_TRUE(AwaitFollowers(0));
+  EXPECT_EQ(LaggedMetric(), "intermute_websocket_lagged_total 1");
+}
+
+TEST_F(FollowTest, AConsumerCutOffBeforeItsOutboxIsFullCountsAsLaggedToo) {
+  limits_.write_timeout = milliseconds(300);
+  Serve({.outbox_events_max = 100'000, .outbox_bytes_max = std::size_t{1} << 30});
+  WsClient stalled = Connect();
+  ASSERT_TRUE(stalled.open());
+  AppendTooMuch();
+  EXPECT_TRUE(AwaitFollowers(0));
+  EXPECT_EQ(LaggedMetric(), "intermute_websocket_lagged_total 1");
+}
+
+TEST_F(FollowTest, AConsumerThatLagsAndLeavesBeforeItIsToldCountsOnceAndOneThatOnlyLeavesDoesNot) {
+  Serve({.outbox_events_max = 16});
+  WsClient leaving = Connect();
+  ASSERT_TRUE(leaving.open());
+  leaving.SendClose(1000);
+  EXPECT_TRUE(AwaitFollowers(0));
+  WsClient lagging = Connect();
+  ASSERT_TRUE(lagging.open());
+  AppendTooMuch();
+  while (feed_->stats().published < 480) std::this_thread::yield();
+  lagging.http().Reset();
+  EXPECT_TRUE(AwaitFollowers(0));
+  EXPECT_EQ(LaggedMetric(), "intermute_websocket_lagged_total 1");
 }
 
 TEST_F(FollowTest, NoConsumerIsLeftHoweverItsConnectionEnds) {

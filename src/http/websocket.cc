@@ -116,12 +116,13 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     Abort();
   }
 
-  asio::awaitable<bool> Send(std::string_view text) {
-    if (over_) co_return false;
+  asio::awaitable<Sent> Send(std::string_view text) {
+    if (over_) co_return Sent::kOver;
     SetDeadline(limits_.write_timeout);
     const auto [error, size] = co_await stream_.async_write(asio::buffer(text), kAwait);
     ClearDeadline();
-    co_return !error && !over_;
+    if (error && too_slow_) co_return Sent::kTooSlow;
+    co_return error || over_ ? Sent::kOver : Sent::kTaken;
   }
 
   void Drain() {
@@ -239,6 +240,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     armed_until_ = kNever;
     if (deadline_ == kNever) return;
     if (deadline_ > clock_.Monotonic()) return ArmTimer(deadline_);
+    too_slow_ = !over_;  // else it was over anyway, and only the goodbye took too long
     Abort();
   }
 
@@ -250,6 +252,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<CloseReason> reason_;  // ours, which goes before the upgrade's
   bool over_ = false;
   bool reading_ended_ = false;
+  bool too_slow_ = false;  // the deadline passed while the upgrade was sending
   asio::steady_timer timer_;
   Duration deadline_ = kNever;
   Duration armed_until_ = kNever;
@@ -263,7 +266,9 @@ WebSocket::~WebSocket() { impl_->Abort(); }
 asio::awaitable<void> WebSocket::Run(std::shared_ptr<Upgrade> upgrade) {
   return impl_->Run(*this, std::move(upgrade));
 }
-asio::awaitable<bool> WebSocket::Send(std::string_view text) { return impl_->Send(text); }
+asio::awaitable<WebSocket::Sent> WebSocket::Send(std::string_view text) {
+  return impl_->Send(text);
+}
 void WebSocket::Drain() { impl_->Drain(); }
 void WebSocket::Abort() { impl_->Abort(); }
 

@@ -82,9 +82,14 @@ class WebSocket {
   // The whole life: accepts the handshake, runs `upgrade`, says goodbye, closes. Called once.
   boost::asio::awaitable<void> Run(std::shared_ptr<Upgrade> upgrade);
 
-  // For the upgrade. One text message, after the one before has been taken; false: the connection
-  // is over. One call at a time. `text` must stay as it is until then.
-  boost::asio::awaitable<bool> Send(std::string_view text);
+  enum class Sent : std::uint8_t {
+    kTaken,    // the system has taken it; the next one may follow
+    kOver,     // the connection is over
+    kTooSlow,  // it is, since the peer has not taken this one in time
+  };
+  // For the upgrade. One text message, after the one before has been taken. One call at a time.
+  // `text` must stay as it is until then.
+  boost::asio::awaitable<Sent> Send(std::string_view text);
 
   // Closes with 1001, in at most Limits::linger_timeout.
   void Drain();

@@ -68,7 +68,8 @@ class Script {
     return heard_;
   }
 
-  std::atomic<int> living = 0;  // conversations whose Run() is under way
+  std::atomic<int> living = 0;    // conversations whose Run() is under way
+  std::atomic<int> too_slow = 0;  // those that ended so
 
  private:
   friend class Conversation;
@@ -105,8 +106,9 @@ class Conversation final : public Upgrade {
       const std::string* const text = TextAt(next);
       if (text != nullptr) {
         ++next;
-        const bool going = co_await socket.Send(*text);
-        if (!going) break;
+        const WebSocket::Sent sent = co_await socket.Send(*text);
+        if (sent == WebSocket::Sent::kTooSlow) ++script_.too_slow;
+        if (sent != WebSocket::Sent::kTaken) break;
         continue;
       }
       if (Reason()) break;
@@ -480,6 +482,7 @@ TEST_F(WebSocketTest, StopWaitsNeitherForAStalledPeerNorForAnAnswerToItsClose) {
   limits_.drain_timeout = std::chrono::seconds(60);
   limits_.linger_timeout = milliseconds(100);
   Start();
+  EXPECT_EQ(script_.too_slow, 1);
   WsClient stalled = Connect();
   WsClient mute = Connect();
   ASSERT_TRUE(stalled.open() && mute.open());
@@ -520,6 +523,7 @@ TEST_F(WebSocketTest, RandomBytesNeverHarmTheServer) {
     client.SendBytes(bytes);
     if (round % 2 == 0) client.http().FinishSending();
   }
+  EXPECT_EQ(script_.too_slow, 0) << "a server that stops calls nobody slow";
   ASSERT_TRUE(AwaitConnections(1));
   witness.SendText("alive?");
   while (true) {

@@ -162,11 +162,22 @@ class Follower::Impl {
   const events::TypeFilter& filter() const { return filter_; }
 
   void Close() {
+    // It may never come to Take() and learn that it lagged: its last frame is not taken.
+    if (live_ && outbox_->state() == Outbox::State::kLagged) CountLagged();
     outbox_->Close(Outbox::State::kClosed);
     reading_.Cancel();
   }
 
+  void GiveUp() {
+    CountLagged();
+    Close();
+  }
+
  private:
+  void CountLagged() {
+    if (!std::exchange(counted_, true)) ++feed_->lagged;
+  }
+
   bool closed() const {
     const Outbox::State state = outbox_->state();
     return state == Outbox::State::kClosed || state == Outbox::State::kStopping;
@@ -229,7 +240,7 @@ class Follower::Impl {
       return;
     }
     end_ = Lagged();
-    ++feed_->lagged;
+    CountLagged();
   }
 
   const std::shared_ptr<Feed::Parts> feed_;
@@ -239,6 +250,7 @@ class Follower::Impl {
   Cursor position_ = 0;        // all up to here has been handed out, or was left out
   Cursor through_ = 0;         // the outbox has what comes after
   bool live_ = false;          // the replay is over
+  bool counted_ = false;       // as lagged
   ReplayQueue::Call reading_;  // of the replay
   std::optional<Error> end_;
 };
@@ -262,6 +274,7 @@ Result<void> Follower::Unsubscribe(const std::vector<std::string>& types) {
 }
 
 void Follower::Close() { impl_->Close(); }
+void Follower::GiveUp() { impl_->GiveUp(); }
 
 Feed::Feed(Storage& storage, CommitSignal& commits, Clock& clock, Logger& log, Options options)
     : parts_(std::make_shared<Parts>(storage, commits, clock, log, options)) {}

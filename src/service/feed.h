@@ -73,6 +73,9 @@ class Follower {
   // Ends a Next() that waits, and all later ones, with kClosed. Idempotent.
   void Close();
 
+  // The peer has not taken a frame in time and is cut off: it counts as lagged. Then as Close().
+  void GiveUp();
+
  private:
   const std::unique_ptr<Impl> impl_;
 };
@@ -107,7 +110,7 @@ class Feed {
 
   struct Stats {
     std::size_t followers = 0;
-    std::uint64_t lagged = 0;         // consumers that fell behind while live, since the start
+    std::uint64_t lagged = 0;         // consumers that were too slow, each once, since the start
     domain::Cursor published = 0;     // all that is in the log up to here has been handed out
     std::size_t replays_running = 0;  // reads of replays that storage has
     std::size_t replays_waiting = 0;  // and those that wait for it
