@@ -14,6 +14,7 @@
 #include "http/handshake.h"
 #include "http/route.h"
 #include "http/websocket.h"
+#include "http/query.h"
 #include "json/parse.h"
 #include "json/value.h"
 #include "service/feed.h"
@@ -125,8 +126,17 @@ asio::awaitable<Result<Response>> Follow(App& app, Request request,
   service::FollowRequest wanted{.project = request.project.value_or(""),
                                 .agent = std::move(agent),
                                 .types = SplitTypes(request.Query("types"))};
-  if (!domain::Trim(request.Query("since_cursor")).empty()) {
-    wanted.since = request.QueryCursor("since_cursor");
+  const std::string since = request.Query("since_cursor");
+  if (const std::string_view text = domain::Trim(since); !text.empty()) {
+    // Elsewhere what is no number means 0. Here that would replay the whole log to a client that
+    // has lost its place, so it is told.
+    wanted.since = ParseDecimal(text);
+    if (!wanted.since) {
+      co_return Error(
+          Errc::kInvalidArgument,
+          "since_cursor is no whole number; send the cursor of the last event received, "
+          "0 for all that is kept, or leave it out for what is new.");
+    }
   }
   auto follower = co_await app.feed.Follow(std::move(wanted));
   if (!follower.ok()) co_return std::move(follower).error();

@@ -332,6 +332,18 @@ TEST_F(FollowTest, AConsumerThatLagsAndLeavesBeforeItIsToldCountsOnceAndOneThatO
   EXPECT_EQ(LaggedMetric(), "intermute_websocket_lagged_total 1");
 }
 
+TEST_F(FollowTest, ACursorThatIsNoNumberIs400) {
+  Serve();
+  for (const char* bad : {"abc", "1x", "0x10", "1.5", "--1"}) {
+    const WsClient refused = Connect(std::string("&since_cursor=") + bad);
+    EXPECT_EQ(refused.answer().status, 400) << bad;
+    EXPECT_THAT(refused.answer().body, HasSubstr("since_cursor"));
+  }
+  for (const char* good : {"", "%20", "0", "%2B1", "-3", "99999999999999999999999"}) {
+    EXPECT_TRUE(Connect(std::string("&since_cursor=") + good).open()) << good;
+  }
+}
+
 TEST_F(FollowTest, NoConsumerIsLeftHoweverItsConnectionEnds) {
   Serve();
   constexpr int kPeers = testing::kSlowBuild ? 100 : 500;

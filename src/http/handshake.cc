@@ -61,6 +61,10 @@ bool FromAnotherOrigin(const Headers& headers) {
 
 Result<std::string> HandshakeKey(const Request& request) {
   const Headers& headers = request.headers;
+  if (request.http_1_0) {
+    return Error(Errc::kUpgradeRequired,
+                 "HTTP/1.0 knows no upgrade; connect with a WebSocket client, which speaks 1.1.");
+  }
   if (!HasToken(headers, "Connection", "upgrade") || !HasToken(headers, "Upgrade", "websocket")) {
     return Error(Errc::kUpgradeRequired, "This is a WebSocket; connect to it with ws://.");
   }

@@ -48,6 +48,12 @@ TEST(HandshakeTest, TokensAreFoundInListsWithoutRegardToCase) {
   EXPECT_EQ(StatusOf(request), 101);
 }
 
+TEST(HandshakeTest, AnHttp10RequestCannotUpgrade) {
+  Request request = Handshake();
+  request.http_1_0 = true;
+  EXPECT_EQ(StatusOf(request), 426);
+}
+
 TEST(HandshakeTest, WhatAsksForNoUpgradeIs426AndLearnsWhatIsServed) {
   const std::vector<Fields> cases = {{{"Upgrade", ""}},
                                      {{"Connection", ""}},

@@ -51,6 +51,7 @@ struct Request {
   Headers headers;
   std::string body;
   Peer peer;
+  bool http_1_0 = false;  // else 1.1
 
   // Filled by the dispatcher before a handler sees the request, as the route's row says.
   std::string path;                                               // percent-decoded, clean

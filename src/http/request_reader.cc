@@ -130,6 +130,7 @@ struct RequestReader::Impl {
     request = Request();
     request.method = ParseMethod(View(message.method_string()));
     request.target = View(message.target());
+    request.http_1_0 = message.version() < 11;
     for (const auto& field : message) {
       request.headers.Add(std::string(View(field.name_string())), std::string(View(field.value())));
     }

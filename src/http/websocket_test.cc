@@ -310,6 +310,38 @@ TEST_F(WebSocketTest, AMessageOfThirtyTwoKiBPassesAndOneByteMoreIs1009) {
   EXPECT_EQ(CodeFor(std::string("\x81\xFF\x80\0\0\0\0\0\0\0mask", 14)), 1009);  // 2^63
 }
 
+TEST_F(WebSocketTest, FragmentsMayFillThirtyTwoKiBAndNotAByteMore) {
+  Start();
+  const std::string most(limits_.ws_message_bytes_max, 'x');
+  const auto first = [](std::string_view text) {
+    return WsClient::FrameBytes(WsClient::kText, text, Style(false, true));
+  };
+  const auto last = [](std::string_view text) {
+    return WsClient::FrameBytes(WsClient::kContinuation, text);
+  };
+  const std::string_view all = most;
+  WsClient client = Connect();
+  client.SendBytes(first(all.substr(1)) + last("x"));
+  EXPECT_EQ(client.ReadText(), "heard 32768");
+  client.SendBytes(first(all) + last(""));  // nothing is left of the room, and nothing needed
+  EXPECT_EQ(client.ReadText(), "heard 32768");
+  // The first fragment fills the room to the last byte; what follows is too much, and is told so.
+  EXPECT_EQ(CodeFor(first(all) + last("x")), 1009);
+  EXPECT_EQ(CodeFor(first(all.substr(1)) + last("xy")), 1009);
+  EXPECT_EQ(CodeFor(first(all) + last(all)), 1009);
+}
+
+TEST_F(WebSocketTest, AnHttp10RequestIsNotUpgraded) {
+  Start();
+  HttpClient http = HttpClient::Tcp(port_);
+  std::string bytes = WsClient::Handshake("/talk");
+  bytes.replace(bytes.find("HTTP/1.1"), 8, "HTTP/1.0");
+  ASSERT_TRUE(http.Send(bytes));
+  const auto answer = http.Read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 426);
+}
+
 TEST_F(WebSocketTest, BrokenFramesAre1002) {
   Start();
   const auto frame = [](WsClient::Opcode opcode, WsClient::FrameStyle style) {
@@ -450,6 +482,7 @@ TEST_F(WebSocketTest, APeerThatReadsNothingIsDroppedAndDelaysNobody) {
     ASSERT_EQ(text->size(), big.size());
   }
   EXPECT_TRUE(AwaitConnections(1));
+  EXPECT_EQ(script_.too_slow, 1);
 }
 
 TEST_F(WebSocketTest, APeerClosedForBeingSlowMayStillReadUpToTheCloseFrame) {
@@ -482,7 +515,6 @@ TEST_F(WebSocketTest, StopWaitsNeitherForAStalledPeerNorForAnAnswerToItsClose) {
   limits_.drain_timeout = std::chrono::seconds(60);
   limits_.linger_timeout = milliseconds(100);
   Start();
-  EXPECT_EQ(script_.too_slow, 1);
   WsClient stalled = Connect();
   WsClient mute = Connect();
   ASSERT_TRUE(stalled.open() && mute.open());
@@ -491,6 +523,7 @@ TEST_F(WebSocketTest, StopWaitsNeitherForAStalledPeerNorForAnAnswerToItsClose) {
   const Duration begin = clock_.Monotonic();
   EXPECT_EQ(Stop(), Server::Drained::kAll);
   EXPECT_LT(clock_.Monotonic() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(script_.too_slow, 0) << "a server that stops calls nobody slow";
   EXPECT_FALSE(mute.ReadText());
   EXPECT_EQ(mute.close_code(), 1001);
 }
@@ -523,7 +556,6 @@ TEST_F(WebSocketTest, RandomBytesNeverHarmTheServer) {
     client.SendBytes(bytes);
     if (round % 2 == 0) client.http().FinishSending();
   }
-  EXPECT_EQ(script_.too_slow, 0) << "a server that stops calls nobody slow";
   ASSERT_TRUE(AwaitConnections(1));
   witness.SendText("alive?");
   while (true) {
