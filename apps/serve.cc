@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -94,7 +95,11 @@ class Running {
     std::fflush(stdout);
   }
 
-  auth::KeyringHolder& keys() { return keys_; }
+  // Puts the keys file as it is now in force, also for connections that stay open.
+  void ReloadKeys(const std::filesystem::path& file) {
+    app::ReloadKeys(file, keys_, log_);
+    server_.RecheckCallers();
+  }
 
   // The one way to stop, and its order.
   Result<void> Stop() {
@@ -245,11 +250,10 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
 
 // Reloads the keys whenever that is asked for, until a stop is; the signal that asked for it. A
 // closed window sends SIGHUP too: then nobody is left who would stop the server.
-const char* WaitForStop(const ServeOptions& options, const Terminal& terminal,
-                        auth::KeyringHolder& keys, Logger& log) {
+const char* WaitForStop(const ServeOptions& options, const Terminal& terminal, Running& running) {
   while (Signals::Wait() == Signals::Request::kReload) {
     if (terminal.HungUp()) return "SIGHUP";
-    ReloadKeys(options.keys_file, keys, log);
+    running.ReloadKeys(options.keys_file);
   }
   return Signals::StopName();
 }
@@ -300,7 +304,7 @@ int Serve(const ServeOptions& given) {
     std::fputs(fmt::format("intermute: {}\n", running.error().message()).c_str(), stderr);
     return 1;
   }
-  const char* const reason = WaitForStop(options, terminal, (*running)->keys(), log);
+  const char* const reason = WaitForStop(options, terminal, **running);
   log.Info("stopping", {{"signal", reason}});
   if (const auto stopped = (*running)->Stop(); !stopped.ok()) {
     std::fputs(

@@ -64,13 +64,14 @@ Result<std::optional<Caller>> AdmitByKey(const HeaderField& field, const Keyring
   }
   if (field.count == 0 || Trim(field.first).empty()) return std::optional<Caller>();
   IL_TRY(const std::string_view key, BearerKey(field.first));
-  auto project = keyring.Find(key);
+  const Digest digest = Sha256(key);
+  auto project = keyring.FindDigest(digest);
   if (!project) {
     return Unauthorized(
         "The key is not in the keys file; look for a typing error, or make a key "
         "with 'intermute init' and reload the server (SIGHUP).");
   }
-  return Caller{.mode = Caller::Mode::kKey, .project = *std::move(project)};
+  return Caller{.mode = Caller::Mode::kKey, .project = *std::move(project), .key = digest};
 }
 
 // ---- This machine ----
@@ -202,6 +203,13 @@ Result<Caller> WithToken(Caller caller, std::string_view agent) {
   caller.identity = Caller::Identity::kProved;
   caller.agent = agent;
   return caller;
+}
+
+bool StillAdmitted(const Caller& caller, const Keyring& keyring) {
+  if (caller.mode == Caller::Mode::kLocal) {
+    return keyring.local_policy() == LocalPolicy::kNoKeyNeeded;
+  }
+  return caller.key && keyring.FindDigest(*caller.key) == caller.project;
 }
 
 Result<void> MayActAs(const Caller& caller, std::string_view agent, const AccessRules& rules) {

@@ -55,6 +55,10 @@ Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRul
 // is nothing to call this with.
 Result<Caller> WithToken(Caller caller, std::string_view agent);
 
+// Whether who was let in as `caller` would be let in with these keys too: the key is still there
+// and opens the same project, or who came without one still needs none.
+bool StillAdmitted(const Caller& caller, const Keyring& keyring);
+
 // Whether the caller may write in the name of `agent`: always, unless --require-agent-token asks
 // for the agent's token and the caller has not shown it (403).
 Result<void> MayActAs(const Caller& caller, std::string_view agent, const AccessRules& rules);

@@ -428,6 +428,26 @@ TEST(AccessTest, ATokenSuppliesTheIdentityAndMustNotContradictTheClaim) {
   EXPECT_EQ(mismatch.slug(), "agent identity mismatch");
 }
 
+TEST(AccessTest, WhoWasLetInStaysSoOnlyAsLongAsTheKeysWouldLetItInAgain) {
+  const auto keys = [](const char* text) { return Keyring::Parse(text).value(); };
+  const Keyring first = keys("projects: {dev: {keys: [alpha, beta]}}");
+  const Knock knock{.address = "127.0.0.1", .authorization = {1, "Bearer alpha"}};
+  const Caller with_key = Admit(knock, first, {}).value();
+  const Caller local = Admit({.address = "127.0.0.1"}, first, {}).value();
+  EXPECT_TRUE(StillAdmitted(with_key, first));
+  EXPECT_TRUE(StillAdmitted(local, first));
+  EXPECT_TRUE(StillAdmitted(with_key, keys("projects: {dev: {keys: [alpha]}}")));
+  EXPECT_FALSE(StillAdmitted(with_key, keys("projects: {dev: {keys: [beta]}}")));
+  EXPECT_FALSE(StillAdmitted(with_key, keys("projects: {other: {keys: [alpha]}}")));
+  EXPECT_FALSE(StillAdmitted(with_key, Keyring()));
+  EXPECT_TRUE(StillAdmitted(local, Keyring()));
+  const Keyring closed = keys(
+      "default_policy: {allow_localhost_without_auth: false}\n"
+      "projects: {dev: {keys: [alpha]}}");
+  EXPECT_FALSE(StillAdmitted(local, closed));
+  EXPECT_TRUE(StillAdmitted(with_key, closed));
+}
+
 TEST(AccessTest, OnlyWithRequireAgentTokenIsAProofNeededToWriteInAName) {
   const Caller none;
   Caller claimed;

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "auth/sha256.h"
 
 namespace interlock::auth {
 
@@ -19,7 +22,8 @@ struct Caller {
   };
 
   Mode mode = Mode::kLocal;
-  std::string project = {};  // of the key; empty in local mode
+  std::string project = {};        // of the key; empty in local mode
+  std::optional<Digest> key = {};  // the key itself, as the keyring knows it; none in local mode
   Identity identity = Identity::kNone;
   std::string agent = {};  // its id; empty when kNone
 };

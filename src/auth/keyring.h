@@ -41,6 +41,7 @@ class Keyring {
   // The project that a key opens; nothing when no such key is there. The time depends on the number
   // of keys only, not on which one matches nor on how much of it.
   std::optional<std::string> Find(std::string_view key) const;
+  std::optional<std::string> FindDigest(const Digest& digest) const;  // of a key
 
   // True when every key of `other` opens the same project here.
   bool Includes(const Keyring& other) const;
@@ -55,8 +56,6 @@ class Keyring {
     Digest digest;
     std::size_t project;  // index of projects_
   };
-
-  std::optional<std::string> FindDigest(const Digest& digest) const;
 
   LocalPolicy local_policy_ = LocalPolicy::kNoKeyNeeded;
   std::vector<std::string> projects_;

@@ -9,12 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "auth/access.h"
+#include "auth/keyring_holder.h"
 #include "domain/text.h"
 #include "http/app.h"
 #include "http/handshake.h"
+#include "http/query.h"
 #include "http/route.h"
 #include "http/websocket.h"
-#include "http/query.h"
 #include "json/parse.h"
 #include "json/value.h"
 #include "service/feed.h"
@@ -54,8 +56,12 @@ std::optional<std::vector<std::string>> Texts(const json::Value* value) {
 // One connection that follows.
 class Following final : public Upgrade {
  public:
-  Following(std::string key, std::unique_ptr<service::Follower> follower)
-      : Upgrade(std::move(key)), follower_(std::move(follower)) {}
+  Following(std::string key, std::unique_ptr<service::Follower> follower, auth::Caller caller,
+            const auth::KeyringHolder& keys)
+      : Upgrade(std::move(key)),
+        caller_(std::move(caller)),
+        keys_(keys),
+        follower_(std::move(follower)) {}
 
   asio::awaitable<CloseReason> Run(WebSocket& socket) override {
     CloseReason reason;
@@ -71,6 +77,7 @@ class Following final : public Upgrade {
         if (sent != WebSocket::Sent::kTaken) break;
       }
     }
+    if (sent == WebSocket::Sent::kTooSlow) follower_->GiveUp();
     follower_.reset();  // a consumer no longer, however long the goodbye takes
     co_return reason;
   }
@@ -78,7 +85,6 @@ class Following final : public Upgrade {
   std::optional<CloseReason> OnText(std::string_view text) override {
     const auto message = json::Parse(text, {.trailing = json::Trailing::kIgnore});
     if (!message.ok()) {
-    if (sent == WebSocket::Sent::kTooSlow) follower_->GiveUp();
       return CloseReason{CloseCode::kNotJson, "Not JSON; send one JSON object per message."};
     }
     if (follower_ == nullptr || !message->is_object()) return std::nullopt;
@@ -94,11 +100,20 @@ class Following final : public Upgrade {
     return CloseReason{CloseCode::kPolicy, changed.error().message()};
   }
 
+  std::optional<CloseReason> Recheck() override {
+    if (auth::StillAdmitted(caller_, *keys_.Get())) return std::nullopt;
+    return CloseReason{CloseCode::kPolicy,
+                       "The keys were changed, and this connection would no longer be let in; "
+                       "connect with a valid key."};
+  }
+
   void OnEnd() override {
     if (follower_) follower_->Close();
   }
 
  private:
+  const auth::Caller caller_;
+  const auth::KeyringHolder& keys_;
   std::unique_ptr<service::Follower> follower_;
 };
 
@@ -142,7 +157,8 @@ asio::awaitable<Result<Response>> Follow(App& app, Request request,
   if (!follower.ok()) co_return std::move(follower).error();
   Response response;
   response.status = 101;
-  response.upgrade = std::make_shared<Following>(*std::move(key), *std::move(follower));
+  response.upgrade = std::make_shared<Following>(*std::move(key), *std::move(follower),
+                                                 std::move(request.caller), app.keys);
   co_return response;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -13,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "auth/keyring.h"
+#include "auth/keyring_holder.h"
 #include "http/app.h"
 #include "http/app_fixture.h"
 #include "http/metrics.h"
@@ -342,6 +345,50 @@ TEST_F(FollowTest, ACursorThatIsNoNumberIs400) {
   for (const char* good : {"", "%20", "0", "%2B1", "-3", "99999999999999999999999"}) {
     EXPECT_TRUE(Connect(std::string("&since_cursor=") + good).open()) << good;
   }
+}
+
+TEST_F(FollowTest, AKeyThatIsWithdrawnEndsItsConnectionsWith1008AndNoOther) {
+  Serve();
+  const auto keys = [](const char* text) { return auth::Keyring::Parse(text).value(); };
+  services_->keys.Set(keys("projects: {p: {keys: [alpha, beta]}}"));
+  const auto with_key = [this](const char* key) {
+    return WsClient::Tcp(port_, "/ws/events?project=p",
+                         std::string("Authorization: Bearer ") + key + "\r\n");
+  };
+  WsClient withdrawn = with_key("alpha");
+  WsClient kept = with_key("beta");
+  WsClient local = Connect();
+  ASSERT_TRUE(withdrawn.open() && kept.open() && local.open());
+  services_->keys.Set(keys("projects: {p: {keys: [beta]}}"));
+  server_->RecheckCallers();
+  EXPECT_EQ(withdrawn.ReadClose(), 1008);
+  EXPECT_THAT(withdrawn.close_reason(), HasSubstr("key"));
+  AppendMany(1, "p");
+  EXPECT_THAT(Receive(kept, 1), ElementsAre(1));
+  EXPECT_THAT(Receive(local, 1), ElementsAre(1));
+  services_->keys.Set(
+      keys("default_policy: {allow_localhost_without_auth: false}\n"
+           "projects: {p: {keys: [beta]}}"));
+  server_->RecheckCallers();
+  EXPECT_EQ(local.ReadClose(), 1008);
+  AppendMany(1, "p");
+  EXPECT_THAT(Receive(kept, 1), ElementsAre(2));
+}
+
+TEST_F(FollowTest, AKeyWithdrawnDuringTheHandshakeEndsTheConnectionToo) {
+  ServeLog(1);
+  services_->keys.Set(auth::Keyring::Parse("projects: {p: {keys: [alpha]}}").value());
+  reads_->HoldAfter(0);
+  auto connected = std::async(std::launch::async, [this] {
+    return WsClient::Tcp(port_, "/ws/events?since_cursor=1", "Authorization: Bearer alpha\r\n");
+  });
+  while (reads_->held() == 0) std::this_thread::yield();  // it is let in, and not yet upgraded
+  services_->keys.Set(auth::Keyring());
+  server_->RecheckCallers();
+  reads_->Release();
+  WsClient client = connected.get();
+  EXPECT_TRUE(client.open());
+  EXPECT_EQ(client.ReadClose(), 1008);
 }
 
 TEST_F(FollowTest, NoConsumerIsLeftHoweverItsConnectionEnds) {

@@ -125,6 +125,10 @@ class Server::Impl {
     return Drained::kSomeAborted;
   }
 
+  void RecheckCallers() {
+    ForEachSession([](Session& session) { session.Recheck(); });
+  }
+
   void Join() {
     work_.reset();
     for (std::thread& thread : threads_) thread.join();
@@ -274,6 +278,7 @@ void Server::Start() { impl_->Start(); }
 void Server::StopAccepting() { impl_->StopAccepting(); }
 Server::Drained Server::Drain() { return impl_->Drain(); }
 void Server::Join() { impl_->Join(); }
+void Server::RecheckCallers() { impl_->RecheckCallers(); }
 std::size_t Server::connections() const { return impl_->connections(); }
 
 }  // namespace interlock::http

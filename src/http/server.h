@@ -45,6 +45,10 @@ class Server {
   // Blocks until every connection has ended and the io threads are gone.
   void Join();
 
+  // The keys have changed: WebSockets of those who would not be let in any more are closed. Does
+  // not wait for it. Any thread.
+  void RecheckCallers();
+
   std::size_t connections() const;
 
  private:

@@ -205,6 +205,10 @@ void Session::Drain() {
   if (websocket_) websocket_->Drain();
 }
 
+void Session::Recheck() {
+  if (websocket_) websocket_->Recheck();
+}
+
 void Session::Abort() {
   draining_ = true;
   Close();

@@ -51,6 +51,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // The rest is to be called on the executor.
   // Answers the request under way, if any, and then closes.
   void Drain();
+  // The keys have changed: a WebSocket whose peer would not be let in any more is closed.
+  void Recheck();
   // Closes now. A handler that waits is cancelled.
   void Abort();
 

@@ -106,6 +106,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     const bool accepted = co_await Accept();
     if (over_ || !accepted) upgrade_->OnEnd();
     if (!accepted) over_ = reading_ended_ = true;
+    Recheck();  // the keys that let it in may be gone since
     if (!over_) Read();
     CloseReason reason = co_await upgrade_->Run(socket);
     upgrade_.reset();
@@ -129,6 +130,11 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     limit_ = clock_.Monotonic() + limits_.linger_timeout;
     SetDeadline(limits_.linger_timeout);
     End(CloseReason{CloseCode::kGoingAway, "The server stops; connect again in a moment."});
+  }
+
+  void Recheck() {
+    if (over_ || !upgrade_) return;
+    if (auto refused = upgrade_->Recheck()) End(std::move(refused));
   }
 
   void Abort() {
@@ -269,6 +275,7 @@ asio::awaitable<void> WebSocket::Run(std::shared_ptr<Upgrade> upgrade) {
 asio::awaitable<WebSocket::Sent> WebSocket::Send(std::string_view text) {
   return impl_->Send(text);
 }
+void WebSocket::Recheck() { impl_->Recheck(); }
 void WebSocket::Drain() { impl_->Drain(); }
 void WebSocket::Abort() { impl_->Abort(); }
 

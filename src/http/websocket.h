@@ -21,7 +21,7 @@ enum class CloseCode : std::uint16_t {
   kGoingAway = 1001,    // the server stops
   kUnsupported = 1003,  // a binary message
   kNotJson = 1007,
-  kPolicy = 1008,
+  kPolicy = 1008,  // what the peer asks for, or whether it may ask at all
   kInternal = 1011,
   kTryAgainLater = 1013,  // the peer was too slow; it may come back and resume
 };
@@ -52,6 +52,10 @@ class Upgrade {
 
   // A whole text message of the peer. A reason closes the connection.
   virtual std::optional<CloseReason> OnText(std::string_view text) = 0;
+
+  // The keys have changed, or may have since the request was let in. A reason closes the
+  // connection.
+  virtual std::optional<CloseReason> Recheck() { return std::nullopt; }
 
   // The peer is gone or closes, or the server stops: nothing that is sent from now on arrives. May
   // come before Run(), and more than once.
@@ -91,6 +95,8 @@ class WebSocket {
   // `text` must stay as it is until then.
   boost::asio::awaitable<Sent> Send(std::string_view text);
 
+  // The keys have changed: asks the upgrade whether the peer may stay.
+  void Recheck();
   // Closes with 1001, in at most Limits::linger_timeout.
   void Drain();
   // Closes now, without a word.

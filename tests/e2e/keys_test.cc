@@ -21,6 +21,7 @@
 
 #include "auth/keys_file.h"
 #include "e2e_test.h"
+#include "testing/ws_client.h"
 
 namespace interlock::e2e {
 namespace {
@@ -334,6 +335,23 @@ TEST_F(KeysTest, AFailedReloadLeavesTheOldKeysInForce) {
   ASSERT_TRUE(Reload(*server, "keys=2"));
   EXPECT_EQ(Status(*server), 200);
   EXPECT_EQ(Status(*server, Bearer("alpha")), 401);
+}
+
+TEST_F(KeysTest, AReloadEndsTheWebSocketsOfAKeyThatIsGone) {
+  Replace("projects: {dev: {keys: [stays, goes]}}\n");
+  const auto server = Start();
+  const auto open = [&](const std::string& headers) {
+    return testing::WsClient(server->Connect(), "/ws/events?project=dev", headers);
+  };
+  testing::WsClient stays = open(Bearer("stays"));
+  testing::WsClient goes = open(Bearer("goes"));
+  ASSERT_TRUE(stays.open() && goes.open());
+  Replace("projects: {dev: {keys: [stays]}}\n");
+  ASSERT_TRUE(Reload(*server, "keys=1 "));
+  EXPECT_EQ(goes.ReadClose(), 1008);
+  EXPECT_THAT(goes.close_reason(), HasSubstr("key"));
+  stays.SendClose(1000);
+  EXPECT_EQ(stays.ReadClose(), 1000) << "it was open until then";
 }
 
 TEST_F(KeysTest, AReloadAskedForDuringTheStartIsDoneOnceTheServerRuns) {
