@@ -152,6 +152,15 @@ TEST_F(HubTest, AWakeRunsOnceAndOnlyWhenThereIsSomethingToTake) {
   EXPECT_FALSE(outbox->Arm([&] { ++woken; }));
 }
 
+TEST_F(HubTest, AnEventTooLargeForAnEmptyOutboxWakesWhoWaitsForIt) {
+  const auto outbox = Joined("p", {}, {.bytes_max = 1});
+  int woken = 0;
+  ASSERT_TRUE(outbox->Arm([&] { ++woken; }));
+  Publish("p");
+  EXPECT_EQ(woken, 1) << "else it would wait for ever";
+  EXPECT_EQ(Took(outbox), "lagged");
+}
+
 TEST_F(HubTest, AFilterLeavesOutWhatItDoesNotHearAndThatTakesNoRoom) {
   const auto outbox = Joined("p", {}, {.events_max = 1});
   outbox->SetFilter(TypeFilter({"wanted"}));
