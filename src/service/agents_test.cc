@@ -12,6 +12,7 @@
 
 #include "domain/names.h"
 #include "service/service_fixture.h"
+#include "testing/on_threads.h"
 #include "testing/random.h"
 
 namespace interlock::service {
@@ -222,7 +223,7 @@ TEST_F(AgentsServiceTest, FiftyThreadsThatRegisterOneSessionGiveOneAgent) {
     const std::string session = uuids_.Next().Text();
     std::atomic<int> made = 0;
     std::atomic<int> conflicts = 0;
-    OnThreads(50, [&](int) {
+    testing::OnThreads(50, [&](int) {
       const auto result = Run(agents_.Register({.project = "p", .session_id = session}));
       if (result.ok()) ++made;
       if (!result.ok() && result.error().code() == Errc::kConflict) ++conflicts;
@@ -239,7 +240,7 @@ TEST_F(AgentsServiceTest, FiftyThreadsThatTakeAStaleSessionOverGiveOneToken) {
   const Registered first = Register({.project = "p", .session_id = kSession});
   clock_.Advance(minutes(6));
   std::atomic<int> made = 0;
-  OnThreads(50, [&](int) {
+  testing::OnThreads(50, [&](int) {
     if (Run(agents_.Register({.project = "p", .session_id = kSession})).ok()) ++made;
   });
   EXPECT_EQ(made, 1);
@@ -248,7 +249,7 @@ TEST_F(AgentsServiceTest, FiftyThreadsThatTakeAStaleSessionOverGiveOneToken) {
 TEST_F(AgentsServiceTest, ConcurrentAgentsWithoutANameGetDifferentOnes) {
   constexpr int kThreads = 8;
   const int each = testing::kSlowBuild ? 20 : 100;
-  OnThreads(kThreads, [&](int) {
+  testing::OnThreads(kThreads, [&](int) {
     for (int i = 0; i < each; ++i) Register({.project = "p", .name = " \t"});
   });
   std::set<std::string> names;
@@ -403,7 +404,7 @@ TEST_F(AgentsServiceTest, MetadataThatIsEmptyTooMuchOrNobodysIsRefused) {
 // A lost update would drop keys of others.
 TEST_F(AgentsServiceTest, ConcurrentMergesLoseNothing) {
   const std::string id = Register({.project = "p"}).agent.id;
-  OnThreads(8, [&](int t) {
+  testing::OnThreads(8, [&](int t) {
     for (int i = 0; i < 10; ++i) {
       const std::string key = std::to_string(t) + "." + std::to_string(i);
       ASSERT_TRUE(Run(agents_.MergeMetadata({.id = id}, {{key, ""}})).ok());

@@ -3,16 +3,15 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <barrier>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "service/mail_fixture.h"
+#include "testing/on_threads.h"
 #include "testing/random.h"
 
 namespace interlock::service {
@@ -87,16 +86,10 @@ class MailLoadTest : public MailTest {
 
 TEST_F(MailLoadTest, EachInboxHoldsEachMessageOnceCursorsRiseAndThreadsCountExactly) {
   std::vector<std::vector<Letter>> letters(kSenders);
-  std::barrier start(static_cast<std::ptrdiff_t>(kSenders));
-  std::vector<std::thread> threads;
-  threads.reserve(kSenders);
-  for (std::size_t s = 0; s < kSenders; ++s) {
-    threads.emplace_back([&, s] {
-      start.arrive_and_wait();
-      letters[s] = SendMany(s);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  testing::OnThreads(static_cast<int>(kSenders), [&](int t) {
+    const auto s = static_cast<std::size_t>(t);
+    letters[s] = SendMany(s);
+  });
 
   // What must be there, from the answers alone.
   std::vector<std::string> inbox;

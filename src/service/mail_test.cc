@@ -3,15 +3,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <barrier>
 #include <functional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/utf8.h"
 #include "service/mail_fixture.h"
+#include "testing/on_threads.h"
 
 namespace interlock::service {
 namespace {
@@ -232,19 +231,12 @@ TEST_F(SendTest, ProjectsAreApart) {
 
 TEST_F(SendTest, FiftyThatSendTheSameAtOnceMakeOneMessageAndHearTheSame) {
   constexpr int kSenders = 50;
-  std::barrier start(kSenders);
   std::vector<Result<Delivery>> answers(kSenders, Error(Errc::kInternal, "none"));
-  std::vector<std::thread> threads;
-  threads.reserve(kSenders);
-  for (int t = 0; t < kSenders; ++t) {
-    threads.emplace_back([&, t] {
-      Draft draft = WithId("same", To({"a", "b"}));
-      if (t % 2 == 1) std::ranges::reverse(draft.addresses.to);
-      start.arrive_and_wait();
-      answers[static_cast<std::size_t>(t)] = Send(draft);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  testing::OnThreads(kSenders, [&](int t) {
+    Draft draft = WithId("same", To({"a", "b"}));
+    if (t % 2 == 1) std::ranges::reverse(draft.addresses.to);
+    answers[static_cast<std::size_t>(t)] = Send(draft);
+  });
   for (const auto& answer : answers) {
     ASSERT_TRUE(answer.ok()) << answer.error();
     EXPECT_EQ(answer.value(), answers[0].value());

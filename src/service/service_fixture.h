@@ -2,19 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <barrier>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_future.hpp>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "db/migrate.h"
@@ -60,20 +57,6 @@ class ServiceTest : public ::testing::Test {
                           boost::asio::use_future)
         .get();
     return *std::move(result);
-  }
-
-  // Runs fn(0) … fn(n-1), each on a thread of its own, all starting together.
-  static void OnThreads(int n, const std::function<void(int)>& fn) {
-    std::barrier start(n);
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(n));
-    for (int t = 0; t < n; ++t) {
-      threads.emplace_back([&, t] {
-        start.arrive_and_wait();
-        fn(t);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
   }
 
   testing::FakeClock clock_;

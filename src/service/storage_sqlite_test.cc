@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <barrier>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,7 +10,6 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "service/storage.h"
 #include "store/schema.h"
 #include "testing/fake_clock.h"
+#include "testing/on_threads.h"
 #include "testing/temp_db.h"
 
 namespace interlock::service {
@@ -91,19 +90,6 @@ class StorageSqliteTest : public ::testing::Test {
                    [told](Result<void> r) { told->set_value(std::move(r)); });
     return told->get_future().get();
   }
-  // Runs fn(0) … fn(n-1), each on a thread of its own, all starting together.
-  static void OnThreads(int n, const std::function<void(int)>& fn) {
-    std::barrier start(n);
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(n));
-    for (int t = 0; t < n; ++t) {
-      threads.emplace_back([&, t] {
-        start.arrive_and_wait();
-        fn(t);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
   // Returns when `time` has passed on the storage's clock.
   void Pass(Duration time) {
     const auto passed = std::make_shared<std::promise<void>>();
@@ -120,7 +106,7 @@ class StorageSqliteTest : public ::testing::Test {
 };
 
 TEST_F(StorageSqliteTest, TenThreadsOfTenAppendsAllArrive) {
-  OnThreads(10, [this](int t) {
+  testing::OnThreads(10, [this](int t) {
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(Append(t, i).ok());
   });
   EXPECT_EQ(Count().value(), 100);
@@ -138,7 +124,7 @@ TEST_F(StorageSqliteTest, TenThreadsOfTenAppendsAllArrive) {
 TEST_F(StorageSqliteTest, FiftyMixedThreadsSeeWhatIsCommittedAndNeverLess) {
   constexpr int kOperations = 20;
   std::atomic<std::int64_t> acknowledged = 0;
-  OnThreads(50, [&](int t) {
+  testing::OnThreads(50, [&](int t) {
     std::int64_t seen = 0;
     for (int i = 0; i < kOperations; ++i) {
       if (t % 2 == 0) {
@@ -161,7 +147,7 @@ TEST_F(StorageSqliteTest, FiftyMixedThreadsSeeWhatIsCommittedAndNeverLess) {
 TEST_F(StorageSqliteTest, FiftyThreadsOfFailingCancelledAndGoodCallsAreEachToldOnce) {
   constexpr int kOperations = 20;
   std::atomic<int> told = 0;
-  OnThreads(50, [&](int t) {
+  testing::OnThreads(50, [&](int t) {
     for (int i = 0; i < kOperations; ++i) {
       const int kind = (t + i) % 4;
       Storage::Call call = storage_->Write(
@@ -258,7 +244,7 @@ TEST_F(StorageSqliteTest, EightWritersAndASweeperNeverFindTheFileBusy) {
   constexpr int kWrites = 250;
 #endif
   const std::filesystem::path journal = file_.path().string() + "-journal";
-  OnThreads(9, [&](int t) {
+  testing::OnThreads(9, [&](int t) {
     for (int i = 0; i < kWrites; ++i) {
       if (t < 8) {
         ASSERT_TRUE(Append(t, i).ok());

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <barrier>
 #include <cstdint>
 #include <future>
 #include <map>
@@ -12,11 +11,11 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "db/sqlite/group_writer.h"
 #include "db/sqlite/writer_fixture.h"
+#include "testing/on_threads.h"
 #include "testing/seeded_random.h"
 
 namespace interlock::sqlite {
@@ -40,19 +39,6 @@ class GroupWriterThreadsTest : public WriterTest {
     options.drive = Drive::kThreads;
     writer_ =
         std::make_unique<GroupWriter>(OpenWriter(), reopen_, std::move(options), system_clock_);
-  }
-
-  static void OnThreads(int count, const std::function<void(int)>& body) {
-    std::barrier start(count);
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) {
-      threads.emplace_back([&, i] {
-        start.arrive_and_wait();
-        body(i);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
   }
 
   std::set<std::int64_t> Values() const {
@@ -81,7 +67,7 @@ class GroupWriterThreadsTest : public WriterTest {
 TEST_F(GroupWriterThreadsTest, ManyWritersAllArriveInFewerCommits) {
   MakeThreadedWriter();
   std::atomic<int> succeeded = 0;
-  OnThreads(kThreads, [&](int thread) {
+  testing::OnThreads(kThreads, [&](int thread) {
     for (int i = 0; i < kWritesPerThread; ++i) {
       // Shared: the writer may still be inside set_value() when we have the answer.
       const auto told = std::make_shared<std::promise<bool>>();
@@ -104,7 +90,7 @@ TEST_F(GroupWriterThreadsTest, ManyWritersAllArriveInFewerCommits) {
 TEST_F(GroupWriterThreadsTest, CompletionComesInTheOrderOfCommit) {
   MakeThreadedWriter({.batch_max = 7});
   std::vector<std::int64_t> told;  // touched on the writer thread only, until Close()
-  OnThreads(8, [&](int thread) {
+  testing::OnThreads(8, [&](int thread) {
     for (int i = 0; i < kWritesPerThread; ++i) {
       const std::int64_t value = thread * kWritesPerThread + i;
       ASSERT_TRUE(writer_
@@ -130,7 +116,7 @@ TEST_F(GroupWriterThreadsTest, ACancelRaceEndsInExactlyOneAnswerThatIsTrue) {
   constexpr std::size_t kAll = static_cast<std::size_t>(kThreads) * kWritesPerThread;
   std::vector<std::atomic<int>> answers(kAll);
   std::vector<std::atomic<int>> committed(kAll);
-  OnThreads(kThreads, [&](int thread) {
+  testing::OnThreads(kThreads, [&](int thread) {
     for (int i = 0; i < kWritesPerThread; ++i) {
       const auto value =
           static_cast<std::size_t>(thread) * kWritesPerThread + static_cast<std::size_t>(i);
@@ -160,7 +146,7 @@ TEST_F(GroupWriterThreadsTest, CloseRacingSubmitAnswersEveryAcceptedWrite) {
     MakeThreadedWriter();
     std::atomic<int> accepted = 0;
     std::atomic<int> succeeded = 0;
-    OnThreads(8, [&](int thread) {
+    testing::OnThreads(8, [&](int thread) {
       for (int i = 0; i < kWritesPerThread; ++i) {
         if (thread < 2 && i == kWritesPerThread / 2) {
           EXPECT_TRUE(writer_->Close().ok());  // two at once, and both wait for the end
