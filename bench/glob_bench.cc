@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "glob/hostile_pattern.h"
 #include "glob/overlap.h"
 #include "report.h"
 
@@ -15,23 +16,6 @@ namespace {
 constexpr double kLimitUs = 5000;
 
 Pattern P(std::string_view text) { return Pattern::Parse(text).value(); }
-
-std::string Repeat(std::string_view piece, std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i) text += piece;
-  return text;
-}
-
-std::string Branches(std::string_view body, std::string_view ends) {
-  std::string text = "{";
-  for (std::size_t i = 0; i < 64; ++i) {
-    if (i > 0) text += ",";
-    text += body;
-    text += ends[i / 8];
-    text += ends[i % 8];
-  }
-  return text + "}";
-}
 
 // What this thread has used of a processor, so that other people's work is not counted.
 double CpuMicros() {

@@ -7,28 +7,11 @@
 #include <vector>
 
 #include "base/utf8.h"
+#include "glob/hostile_pattern.h"
 #include "glob/overlap.h"
 
 namespace interlock::glob {
 namespace {
-
-std::string Repeat(std::string_view piece, std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i) text += piece;
-  return text;
-}
-
-// 64 branches whose texts differ at the end only, `body` in each.
-std::string Branches(std::string_view body, std::string_view ends) {
-  std::string text = "{";
-  for (int i = 0; i < 64; ++i) {
-    if (i > 0) text += ",";
-    text += body;
-    text += ends[static_cast<std::size_t>(i) / 8];
-    text += ends[static_cast<std::size_t>(i) % 8];
-  }
-  return text + "}";
-}
 
 Pattern P(std::string_view text) {
   Result<Pattern> pattern = Pattern::Parse(text);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <variant>
 
+#include "glob/hostile_pattern.h"
+
 namespace interlock::glob {
 namespace {
 
@@ -37,12 +39,6 @@ void ExpectRefused(Errc code, std::initializer_list<std::string> texts) {
     EXPECT_EQ(pattern.error().code(), code) << text << ": " << pattern.error();
     EXPECT_FALSE(pattern.error().message().empty());
   }
-}
-
-std::string Repeat(std::string_view piece, std::size_t times) {
-  std::string text;
-  for (std::size_t i = 0; i < times; ++i) text += piece;
-  return text;
 }
 
 TEST(PatternTest, StarsAndQuestionMarksStayInsideTheirSegment) {
