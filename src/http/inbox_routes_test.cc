@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "http/dispatch_fixture.h"
@@ -24,13 +25,10 @@ class MailboxRoutesTest : public RealDispatchTest {
  protected:
   // "m1", "m2", … from s to a in project p, unless the test says otherwise.
   domain::Cursor Send(domain::Message message) {
-    if (message.id.empty()) message.id = "m" + std::to_string(++sent_);
-    if (message.sender.empty()) message.sender = "s";
-    if (message.addresses.empty()) message.addresses.to = {"a"};
-    if (message.created_at.micros == 0) message.created_at = clock_.Now();
+    const domain::Message whole = testing::Filled(std::move(message), ++sent_, clock_.Now());
     domain::Cursor cursor = 0;
     Write([&](db::Transaction& tx) -> Result<void> {
-      IL_TRY(cursor, testing::InsertMessage(tx, message));
+      IL_TRY(cursor, testing::InsertMessage(tx, whole));
       return {};
     });
     return cursor;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "domain/mailbox.h"
@@ -54,12 +55,9 @@ class MailboxTest : public StoreTest {
  protected:
   // "m1", "m2", … in project p from s to a, unless the test says otherwise.
   domain::Cursor Send(domain::Message message) {
-    if (message.id.empty()) message.id = "m" + std::to_string(++sent_);
-    if (message.sender.empty()) message.sender = "s";
-    if (message.addresses.empty()) message.addresses.to = {"a"};
-    if (message.created_at.micros == 0) message.created_at = clock_.Now();
+    const domain::Message whole = testing::Filled(std::move(message), ++sent_, clock_.Now());
     const auto cursor = Write<domain::Cursor>(
-        [&](db::Transaction& tx) { return testing::InsertMessage(tx, message); });
+        [&](db::Transaction& tx) { return testing::InsertMessage(tx, whole); });
     EXPECT_TRUE(cursor.ok()) << cursor.error();
     return cursor.ok() ? *cursor : 0;
   }

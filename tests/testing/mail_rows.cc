@@ -66,4 +66,12 @@ Result<domain::Cursor> InsertMessage(db::Transaction& tx, const Message& message
   return cursor;
 }
 
+domain::Message Filled(domain::Message message, int number, Timestamp now) {
+  if (message.id.empty()) message.id = "m" + std::to_string(number);
+  if (message.sender.empty()) message.sender = "s";
+  if (message.addresses.empty()) message.addresses.to = {"a"};
+  if (message.created_at.micros == 0) message.created_at = now;
+  return message;
+}
+
 }  // namespace interlock::testing

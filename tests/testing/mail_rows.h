@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "db/connection.h"
 #include "domain/message.h"
@@ -10,5 +11,8 @@ namespace interlock::testing {
 // does, and returns its cursor. For tests and measurements of reading, which need mail without the
 // rules of sending.
 Result<domain::Cursor> InsertMessage(db::Transaction& tx, const domain::Message& message);
+
+// The message with what the test left out: id "m" and the number, from s, to a, made now.
+domain::Message Filled(domain::Message message, int number, Timestamp now);
 
 }  // namespace interlock::testing
