@@ -20,16 +20,11 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
 #include "base/mutex.h"
 #include "http/app.h"
-#include "http/app_fixture.h"
 #include "http/handshake.h"
 #include "http/route.h"
-#include "http/router.h"
-#include "http/server.h"
-#include "testing/captured_log.h"
-#include "testing/fake_database.h"
+#include "http/server_fixture.h"
 #include "testing/random.h"
 #include "testing/seeded_random.h"
 #include "testing/temp_db.h"
@@ -172,7 +167,7 @@ constexpr std::array kRoutes = {
 };
 
 // A real server whose WebSockets say what the test tells them.
-class WebSocketTest : public ::testing::Test {
+class WebSocketTest : public RunningServerTest {
  public:
   ~WebSocketTest() override {
     Stop();
@@ -185,33 +180,8 @@ class WebSocketTest : public ::testing::Test {
     limits_.linger_timeout = milliseconds(500);
   }
 
-  void Start() {
-    router_ = std::make_unique<Router>(kRoutes);
-    server_ = std::make_unique<Server>(*router_, app_, clock_,
-                                       Server::Options{.limits = limits_, .io_threads = 2});
-    auto tcp = ListenTcp("127.0.0.1", 0);
-    port_ = tcp->port;
-    server_->Listen(std::move(*tcp));
-    server_->Start();
-  }
-  Server::Drained Stop() {
-    if (!server_) return Server::Drained::kAll;
-    server_->StopAccepting();
-    const Server::Drained drained = server_->Drain();
-    server_->Join();
-    script_.Forget();
-    server_.reset();
-    return drained;
-  }
+  void Start() { RunningServerTest::Start(kRoutes); }
   WsClient Connect() const { return WsClient::Tcp(port_, "/talk"); }
-  bool AwaitConnections(std::size_t count) {
-    const Duration end = clock_.Monotonic() + std::chrono::seconds(20);
-    while (server_->connections() != count) {
-      if (clock_.Monotonic() > end) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   // Sends `bytes`, and returns the close code that the server answers with.
   int CodeFor(std::string_view bytes) {
     WsClient client = Connect();
@@ -223,17 +193,10 @@ class WebSocketTest : public ::testing::Test {
     return {.final = final, .masked = masked, .reserved = reserved};
   }
 
-  SystemClock clock_;
-  testing::CapturedLog captured_;
-  Logger log_{clock_, captured_};
-  testing::FakeDatabase database_;
-  TestServices services_{database_, clock_, std::chrono::seconds(30)};
-  App app_ = services_.MakeApp(log_);
   Script script_;
-  Limits limits_;
-  std::unique_ptr<Router> router_;
-  std::unique_ptr<Server> server_;
-  std::uint16_t port_ = 0;
+
+ private:
+  void OnJoined() override { script_.Forget(); }
 };
 
 TEST_F(WebSocketTest, SendsTextsInOrderEachAsOneFrame) {
