@@ -38,8 +38,8 @@ class Server {
   void StopAccepting();
 
   enum class Drained : std::uint8_t { kAll, kSomeAborted };
-  // Idle connections are closed at once; the others may finish their request until
-  // limits.drain_timeout, then they are aborted. Blocks as long.
+  // Connections without a request, or with half the header of one, are closed at once; the others
+  // may finish their request until limits.drain_timeout, then they are aborted. Blocks as long.
   Drained Drain();
 
   // Blocks until every connection has ended and the io threads are gone.

@@ -402,6 +402,38 @@ TEST_F(ServerTest, StoppingFinishesTheRequestUnderWayAndClosesIdleConnections) {
   EXPECT_EQ(stopped.get(), Server::Drained::kAll);
 }
 
+TEST_F(ServerTest, StoppingDoesNotWaitForAHeaderThatIsNotWhole) {
+  limits_.drain_timeout = milliseconds(3'000);
+  limits_.header_timeout = milliseconds(60'000);
+  Start();
+  const std::string whole = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx";
+  std::vector<HttpClient> clients;
+  for (const char* half : {"", "\r", "G", "GET /health HTTP/1.1\r\nHost: a\r\n"}) {
+    HttpClient& client = clients.emplace_back(Connect());
+    client.Send(whole + half);
+    ASSERT_EQ(client.Read()->body, "x");  // so the half one has arrived as well
+  }
+  EXPECT_EQ(Stop(), Server::Drained::kAll);
+  for (HttpClient& client : clients) EXPECT_TRUE(client.ClosedByServer());
+}
+
+TEST_F(ServerTest, StoppingWaitsForTheBodyOfARequest) {
+  Start();
+  HttpClient idle = Connect();
+  HttpClient sending = Connect();
+  sending.Send(
+      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_EQ(sending.Read()->status, 100);
+  auto stopped = std::async(std::launch::async, [&] { return Stop(); });
+  EXPECT_TRUE(idle.ClosedByServer());
+  sending.Send("body");
+  const auto answer = sending.Read();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->body, "body");
+  sending.FinishSending();
+  EXPECT_EQ(stopped.get(), Server::Drained::kAll);
+}
+
 TEST_F(ServerTest, ARequestThatOutlastsTheDrainIsAbortedAndTheServerStillStops) {
   limits_.drain_timeout = milliseconds(50);
   database_.Hold();

@@ -127,16 +127,16 @@ asio::awaitable<Session::Incoming> Session::ReadRequest() {
     if (reader_.idle()) {
       // A blank line after a body leaves the peer as idle as it was.
       if (std::exchange(phase, Phase::kIdle) != Phase::kIdle) SetDeadline(IdleTime());
-      const bool spoke = co_await WaitForBytes();
-      if (!spoke) co_return std::nullopt;
+      const ReadOutcome read = co_await ReadHeaderBytes();
+      if (read != ReadOutcome::kSome) co_return std::nullopt;
       continue;
     }
     if (phase < Phase::kHeader) {
       phase = Phase::kHeader;
       SetDeadline(context_.limits.header_timeout);
     }
-    const std::size_t chunk = phase == Phase::kBody ? kBodyChunk : kReadChunk;
-    const ReadOutcome read = co_await ReadSome(chunk);
+    const ReadOutcome read =
+        phase == Phase::kBody ? co_await ReadSome(kBodyChunk) : co_await ReadHeaderBytes();
     if (read == ReadOutcome::kPeerGone) co_return std::nullopt;
     if (read == ReadOutcome::kTimedOut) co_return TooSlow();
   }
@@ -148,12 +148,13 @@ Duration Session::IdleTime() const {
   return served_one_ ? context_.limits.idle_timeout : context_.limits.header_timeout;
 }
 
-asio::awaitable<bool> Session::WaitForBytes() {
-  if (draining_) co_return false;
-  waiting_ = true;
+// Until its header is whole there is no request: a server that stops has nothing to answer here.
+asio::awaitable<Session::ReadOutcome> Session::ReadHeaderBytes() {
+  if (draining_) co_return ReadOutcome::kPeerGone;
+  before_request_ = true;
   const ReadOutcome read = co_await ReadSome(kReadChunk);
-  waiting_ = false;
-  co_return read == ReadOutcome::kSome;
+  before_request_ = false;
+  co_return read;
 }
 
 asio::awaitable<Session::ReadOutcome> Session::ReadSome(std::size_t chunk) {
@@ -201,7 +202,7 @@ asio::awaitable<void> Session::Linger() {
 void Session::Drain() {
   draining_ = true;
   boost::system::error_code ignored;
-  if (waiting_) socket_.cancel(ignored);
+  if (before_request_) socket_.cancel(ignored);
   if (websocket_) websocket_->Drain();
 }
 

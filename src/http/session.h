@@ -49,7 +49,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<void> Refuse();
 
   // The rest is to be called on the executor.
-  // Answers the request under way, if any, and then closes.
+  // Answers the request under way, if any, and then closes. Half a header is no request.
   void Drain();
   // The keys have changed: a WebSocket whose peer would not be let in any more is closed.
   void Recheck();
@@ -64,8 +64,8 @@ class Session : public std::enable_shared_from_this<Session> {
   using Incoming = std::optional<Result<RequestReader::Taken>>;  // nothing: the peer is gone
 
   boost::asio::awaitable<Incoming> ReadRequest();
-  boost::asio::awaitable<bool> WaitForBytes();
   Duration IdleTime() const;
+  boost::asio::awaitable<ReadOutcome> ReadHeaderBytes();
   boost::asio::awaitable<ReadOutcome> ReadSome(std::size_t chunk);
   boost::asio::awaitable<bool> WriteText(std::string_view head, std::string_view body);
   boost::asio::awaitable<bool> Answer(const Response& response, Method method,
@@ -92,7 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Duration deadline_;
   Duration armed_until_;
   bool timed_out_ = false;
-  bool waiting_ = false;  // for the first byte of a request
+  bool before_request_ = false;  // reads, and has no whole header
   bool draining_ = false;
   bool served_one_ = false;
 };
