@@ -182,6 +182,28 @@ TEST_F(AgentRoutesTest, WhoIsNotThereIsNotFoundButHasPolicies) {
   EXPECT_THAT(Get("/api/agents"), HasSubstr(id)) << "nothing has happened to it";
 }
 
+TEST_F(AgentRoutesTest, WithAKeyAnAgentOfAnotherProjectIsWrittenToAsIfItWereNowhere) {
+  const std::string id = Register(R"({"project":"p"})").agent_id;
+  const std::string mine = Register(R"({"project":"q"})").agent_id;
+  for (const std::string& agent : {id, mine}) {
+    ASSERT_THAT(Post("/api/agents/" + agent + "/policy", R"({"policy":"block_all"})"),
+                HasSubstr("200 "));
+  }
+  const auto write = [&](const std::string& to, const std::string& project, Fields fields) {
+    const std::string answer =
+        Say(Method::kPost, "/api/messages",
+            R"({"from":"s","project":")" + project + R"(","to":[")" + to + "\"]}", fields);
+    return answer.substr(0, answer.find(R"("message_id")"));
+  };
+  const Fields key = {{"Authorization", "Bearer k-q"}};
+  EXPECT_EQ(write("nobody", "q", key), "200 {");
+  EXPECT_EQ(write(id, "q", key), "200 {") << "what its policy is must not show";
+  EXPECT_THAT(write(mine, "q", key), HasSubstr("403 {"));
+  EXPECT_THAT(write(id, "p", {{"Authorization", "Bearer k-p"}}), HasSubstr("403 {"));
+  // Without a key, on this machine, nothing is hidden, and a policy holds for every project.
+  EXPECT_THAT(write(id, "q", {}), HasSubstr("403 {"));
+}
+
 TEST_F(AgentRoutesTest, AHeartbeatNeedsNoBodyAndIgnoresWhatItDoesNotKnow) {
   const std::string id = Register(R"({"project":"p"})").agent_id;
   const std::string target = "/api/agents/" + id + "/heartbeat";

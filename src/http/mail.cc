@@ -103,6 +103,9 @@ awaitable<Result<Response>> PostMessage(App& app, Request request) {
   IL_CO_TRY_VOID(CheckTransport(body.transport.value_or("")));
   service::Mail::Draft draft;
   draft.project = std::move(request.project).value_or("");
+  if (request.caller.mode == auth::Caller::Mode::kKey) {
+    draft.sight = service::Mail::Sight::kOwnProject;
+  }
   draft.from = std::move(body.from);
   draft.id = std::move(body.id).value_or("");
   draft.thread_id = std::move(body.thread_id).value_or("");

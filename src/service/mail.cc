@@ -33,6 +33,7 @@ struct Sending {
   Outgoing outgoing;
   std::vector<std::string> everybody;  // outgoing.message.addresses.All()
   bool id_chosen = false;              // by the sender
+  Mail::Sight sight = Mail::Sight::kEveryProject;
 };
 
 bool IsBlank(std::string_view text) { return domain::Trim(text).empty(); }
@@ -149,9 +150,10 @@ Result<Delivery> WriteMessage(db::Transaction& tx, const Sending& sending) {
     IL_TRY(const auto first, store::FindSentMessage(tx.connection(), message.project, message.id));
     if (first) return AnswerAgain(*first, message);
   }
-  IL_TRY(const auto facts,
-         store::FindRecipientFacts(tx.connection(), message.project, message.sender,
-                                   message.thread_id, sending.everybody));
+  store::RecipientQuery query = {
+      .project = message.project, .sender = message.sender, .thread_id = message.thread_id};
+  if (sending.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
+  IL_TRY(const auto facts, store::FindRecipientFacts(tx.connection(), query, sending.everybody));
   return KeepForTheWilling(tx, sending.outgoing, facts);
 }
 
@@ -178,6 +180,7 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
   IL_CO_TRY_VOID(Check(draft, options_));
   auto sending = std::make_shared<Sending>();
   sending->id_chosen = !draft.id.empty();
+  sending->sight = draft.sight;
   if (draft.id.empty()) draft.id = ids_.Next().Text();
   sending->outgoing = store::MakeOutgoing({
       .id = std::move(draft.id),

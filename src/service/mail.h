@@ -36,9 +36,14 @@ class Mail {
   Mail(Storage& storage, Clock& clock, UuidMaker& ids) : Mail(storage, clock, ids, Options{}) {}
   Mail(Storage& storage, Clock& clock, UuidMaker& ids, Options options);
 
+  // Whose agents a sender may know of: to one that may know its own project only, an agent of
+  // another is as one that nobody registered, so that no answer tells what that agent's policy is.
+  enum class Sight : std::uint8_t { kEveryProject, kOwnProject };
+
   // What a sender writes. Only `from` and `addresses.to` are required.
   struct Draft {
     std::string project = {};
+    Sight sight = Sight::kEveryProject;
     std::string from = {};
     std::string id = {};  // chosen by the sender, to repeat a request safely; empty = we make one
     std::string thread_id = {};

@@ -29,8 +29,8 @@ constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contac
   "id, contact_policy, live_contact_policy, "                                 \
   "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?1), " \
   "EXISTS (SELECT 1 FROM thread_members "                                     \
-  "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1) "     \
-  "FROM agents WHERE id IN "
+  "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1), "    \
+  "agents.project FROM agents WHERE id IN "
 constexpr std::size_t kFixedParameters = 3;
 constexpr std::size_t kIdsPerStatement = 64;
 constexpr db::Sql kFactsOfOne = "SELECT " IL_RECIPIENT_FACTS "(?4)";
@@ -98,9 +98,7 @@ std::string ContactJson(std::string_view contact_id) {
 }
 
 Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connection,
-                                                       std::string_view project,
-                                                       std::string_view sender,
-                                                       std::string_view thread_id,
+                                                       const RecipientQuery& query,
                                                        std::span<const std::string> recipients) {
   std::vector<RecipientFacts> all;
   all.reserve(recipients.size());
@@ -110,6 +108,7 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     all.push_back({.agent = id});
   }
   const auto take = [&](const db::Row& row) {
+    if (query.agents_of && row.Text(5) != *query.agents_of) return Result<void>();
     const auto [begin, end] = places.equal_range(row.Text(0));
     for (auto place = begin; place != end; ++place) {
       RecipientFacts& facts = all[place->second];
@@ -118,9 +117,9 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     return Result<void>();
   };
   std::array<db::Value, kFixedParameters + kIdsPerStatement> values;
-  values[0] = sender;
-  values[1] = project;
-  if (!thread_id.empty()) values[2] = thread_id;  // else NULL, which no thread equals
+  values[0] = query.sender;
+  values[1] = query.project;
+  if (!query.thread_id.empty()) values[2] = query.thread_id;  // else NULL, which no thread equals
   while (!recipients.empty()) {
     const auto chunk = recipients.first(std::min(recipients.size(), kIdsPerStatement));
     const auto [sql, ids] = FactsOf(chunk.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,12 +39,19 @@ struct RecipientFacts {
   bool posted_in_thread = false;  // it has itself sent a message of that thread
 };
 
-// One for each of `recipients`, in their order, by one statement per 64 of them. `thread_id` may be
-// empty: the message is in no thread. A deregistered agent still has the policies it set.
+// The message that the facts are asked for.
+struct RecipientQuery {
+  std::string_view project;
+  std::string_view sender;
+  std::string_view thread_id = {};  // empty: it is in no thread
+  // Given: an agent of any other project is as one that nobody registered.
+  std::optional<std::string_view> agents_of = {};
+};
+
+// One for each of `recipients`, in their order, by one statement per 64 of them. A deregistered
+// agent still has the policies it set.
 Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connection,
-                                                       std::string_view project,
-                                                       std::string_view sender,
-                                                       std::string_view thread_id,
+                                                       const RecipientQuery& query,
                                                        std::span<const std::string> recipients);
 
 // The same for every living agent of the project but the sender: whom a broadcast is meant for. It

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,10 @@ class ContactsTest : public StoreTest {
   }
   RecipientFacts FactsOf(const std::string& recipient, std::string_view thread) {
     const Names recipients = {recipient};
-    return FindRecipientFacts(connection(), "p", "sender", thread, recipients).value().at(0);
+    return FindRecipientFacts(connection(),
+                              {.project = "p", .sender = "sender", .thread_id = thread}, recipients)
+        .value()
+        .at(0);
   }
 
   int registered_ = 0;
@@ -145,7 +149,10 @@ TEST_F(ContactsTest, EveryRecipientHasItsFactsByOneStatementPerSixtyFour) {
     recipients.reserve(static_cast<std::size_t>(size));
     for (int i = size; i > 0; --i) recipients.push_back("r" + std::to_string(i));
     CountingConnection counting(connection());
-    const auto facts = FindRecipientFacts(counting, "p", "sender", "t", recipients).value();
+    const auto facts =
+        FindRecipientFacts(counting, {.project = "p", .sender = "sender", .thread_id = "t"},
+                           recipients)
+            .value();
     EXPECT_EQ(counting.count, (size + 63) / 64);
     ASSERT_EQ(facts.size(), recipients.size());
     for (std::size_t at = 0; at < facts.size(); ++at) {
@@ -161,10 +168,29 @@ TEST_F(ContactsTest, EveryRecipientHasItsFactsByOneStatementPerSixtyFour) {
 TEST_F(ContactsTest, ARecipientNamedTwiceHasItsFactsTwice) {
   Register("r", ContactPolicy::kBlockAll);
   const Names recipients = {"r", "x", "r"};
-  const auto facts = FindRecipientFacts(connection(), "p", "s", "", recipients).value();
+  const auto facts =
+      FindRecipientFacts(connection(), {.project = "p", .sender = "s"}, recipients).value();
   EXPECT_EQ(facts.at(0).policies.mail, ContactPolicy::kBlockAll);
   EXPECT_EQ(facts.at(1).policies.mail, ContactPolicy::kOpen);
   EXPECT_EQ(facts.at(2).policies.mail, ContactPolicy::kBlockAll);
+}
+
+TEST_F(ContactsTest, WithinAProjectAnAgentOfAnotherIsAsOneThatNobodyRegistered) {
+  Register("r", ContactPolicy::kBlockAll, ContactPolicy::kOpen);  // of project p
+  ASSERT_TRUE(Add("r", "s"));
+  const Names recipients = {"r", "nobody"};
+  const auto facts_within = [&](std::optional<std::string_view> agents_of) {
+    return FindRecipientFacts(connection(), {.project = "q", .sender = "s", .agents_of = agents_of},
+                              recipients)
+        .value();
+  };
+  const auto apart = facts_within("q");
+  EXPECT_EQ(apart.at(0).policies, apart.at(1).policies);
+  EXPECT_FALSE(apart.at(0).sender_is_contact);
+  for (const auto agents_of : {std::optional<std::string_view>("p"), {}}) {
+    EXPECT_EQ(facts_within(agents_of).at(0).policies.mail, ContactPolicy::kBlockAll);
+    EXPECT_TRUE(facts_within(agents_of).at(0).sender_is_contact);
+  }
 }
 
 }  // namespace
