@@ -180,6 +180,16 @@ bool Wanted(const domain::Agent& agent, const Agents::Filter& filter) {
          domain::MetadataText(agent, "active_bead_id") == filter.active_bead_id;
 }
 
+// The keys of `entries` that `metadata` lacks, or has with another value.
+std::vector<std::string> NewIn(const domain::Metadata& entries, const domain::Metadata& metadata) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : entries) {
+    const auto old = metadata.find(key);
+    if (old == metadata.end() || old->second != value) keys.push_back(key);
+  }
+  return keys;
+}
+
 // What a name of a policy says; an empty one keeps `now`.
 Result<domain::ContactPolicy> ReadPolicy(std::string_view field, std::string_view name,
                                          domain::ContactPolicy now) {
@@ -302,12 +312,14 @@ awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Met
                 now = clock_.Now()](db::Transaction& tx) -> Result<domain::Agent> {
     IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
     if (!agent.metadata) agent.metadata.emplace();
+    const std::vector<std::string> changed = NewIn(entries, *agent.metadata);
     for (const auto& [key, value] : entries) agent.metadata->insert_or_assign(key, value);
     IL_TRY_VOID(CheckMetadata(*agent.metadata, limits));
     agent.last_seen = now;
     IL_TRY_VOID(store::SetMetadata(tx, agent.id, *agent.metadata, now));
+    if (changed.empty()) return agent;
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentUpdated, agent, now,
-                                        store::AgentJson(agent)));
+                                        store::MetadataChangeJson(agent.id, changed)));
     return agent;
   };
   co_return co_await Write<domain::Agent>(storage_, std::move(write));

@@ -71,7 +71,8 @@ class Agents {
   // The last seen first, chosen among the Limits::agents_listed_max last seen.
   boost::asio::awaitable<Result<std::vector<domain::Agent>>> List(Filter filter);
 
-  // Adds the entries, each in the place of one with the same key. Counts as a sign of life.
+  // Adds the entries, each in the place of one with the same key. Counts as a sign of life; when
+  // every entry was there already it is nothing else, and logs nothing.
   boost::asio::awaitable<Result<domain::Agent>> MergeMetadata(AgentRef ref,
                                                               domain::Metadata entries);
 

@@ -513,11 +513,30 @@ TEST_F(AgentsServiceTest, ADeregisteredAgentIsGoneButItsSessionAndPoliciesWait) 
   EXPECT_EQ(Run(agents_.OfToken(again.token)).value(), ref.id);
 }
 
+TEST_F(AgentsServiceTest, TheEventOfMetadataNamesWhatChangedAndNothingElse) {
+  const std::string id =
+      Register({.project = "p", .metadata = domain::Metadata{{"big", std::string(20'000, 'x')}}})
+          .agent.id;
+  const auto merge = [&](domain::Metadata entries) {
+    clock_.Advance(seconds(1));
+    const auto merged = Run(agents_.MergeMetadata({.id = id}, std::move(entries)));
+    EXPECT_EQ(merged.value().last_seen, clock_.Now());
+    EXPECT_EQ(Find(id)->last_seen, clock_.Now()) << "a sign of life in any case";
+    return Events().back().data;
+  };
+  const std::string start = R"({"agent_id":")" + id + R"(","changed":)";
+  EXPECT_EQ(merge({{"a", "1"}, {"b", "1"}}), start + R"(["a","b"]})");
+  EXPECT_EQ(merge({{"a", "1"}, {"b", "2"}, {"c", ""}}), start + R"(["b","c"]})");
+  EXPECT_EQ(Events().size(), 3U);
+  merge({{"a", "1"}, {"c", ""}});
+  EXPECT_EQ(Events().size(), 3U) << "no more than a heartbeat";
+}
+
 TEST_F(AgentsServiceTest, EveryChangeHasItsOneEvent) {
   const Registered made = Register({.project = "p", .name = "Ada", .session_id = kSession});
   const AgentRef ref = {.id = made.agent.id};
   clock_.Advance(seconds(1));
-  ASSERT_TRUE(Run(agents_.MergeMetadata(ref, {{"k", "v"}})).ok());
+  ASSERT_TRUE(Run(agents_.MergeMetadata(ref, {{"k", "v"}, {"l", "v"}})).ok());
   ASSERT_TRUE(Run(agents_.SetPolicies(ref, {.live = "open"})).ok());
   ASSERT_TRUE(Run(agents_.Deregister(ref)).ok());
   const auto events = Events();
@@ -529,15 +548,15 @@ TEST_F(AgentsServiceTest, EveryChangeHasItsOneEvent) {
   EXPECT_EQ(events[0].data,
             start + R"(null,"status":"","last_seen":"2026-01-02T03:04:05Z",)" + born);
   EXPECT_EQ(events[1].type, "agent.updated");
-  EXPECT_EQ(events[1].data,
-            start + R"({"k":"v"},"status":"","last_seen":"2026-01-02T03:04:06Z",)" + born);
+  EXPECT_EQ(events[1].data, R"({"agent_id":")" + ref.id + R"(","changed":["k","l"]})");
   EXPECT_EQ(events[2].type, "policy.updated");
   EXPECT_EQ(events[2].data,
             R"({"agent_id":")" + ref.id + R"(","policy":"open","live_contact_policy":"open"})");
   EXPECT_EQ(events[3].type, "agent.deregistered");
-  EXPECT_EQ(
-      events[3].data,
-      start + R"({"k":"v"},"status":"deregistered","last_seen":"2026-01-02T03:04:06Z",)" + born);
+  EXPECT_EQ(events[3].data,
+            start +
+                R"({"k":"v","l":"v"},"status":"deregistered","last_seen":"2026-01-02T03:04:06Z",)" +
+                born);
   for (const Logged& event : events) {
     EXPECT_EQ(event.entity_id, ref.id);
     EXPECT_EQ(event.agent, ref.id);

@@ -267,6 +267,10 @@ std::string PoliciesJson(std::string_view id, domain::Policies policies) {
       .Text();
 }
 
+std::string MetadataChangeJson(std::string_view id, std::span<const std::string> changed) {
+  return json::ObjectText().Add("agent_id", id).Add("changed", changed).Text();
+}
+
 Result<void> AppendAgentEvent(db::Transaction& tx, std::string_view type,
                               const domain::Agent& agent, Timestamp at, std::string data) {
   IL_TRY_VOID(AppendEvent(tx, {.type = std::string(type),

@@ -77,6 +77,9 @@ std::string AgentJson(const domain::Agent& agent);
 // {"agent_id","policy","live_contact_policy"}
 std::string PoliciesJson(std::string_view id, domain::Policies policies);
 
+// {"agent_id","changed":[…]}: which keys of its metadata have a new value.
+std::string MetadataChangeJson(std::string_view id, std::span<const std::string> changed);
+
 // Logs that something happened to an agent, by itself.
 Result<void> AppendAgentEvent(db::Transaction& tx, std::string_view type,
                               const domain::Agent& agent, Timestamp at, std::string data);
