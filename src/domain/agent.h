@@ -50,6 +50,16 @@ struct Agent {
   bool operator==(const Agent&) const = default;
 };
 
+// Takes the agents of a list, one after the other, on the thread that reads them.
+class AgentSink {
+ public:
+  virtual ~AgentSink() = default;
+
+  // The list begins, or begins again: a read that failed may be repeated.
+  virtual void Restart() = 0;
+  virtual void Add(const Agent& agent) = 0;
+};
+
 // The status of an agent that is gone.
 inline constexpr std::string_view kDeregistered = "deregistered";
 

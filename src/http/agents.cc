@@ -1,19 +1,19 @@
 #include "http/agents.h"
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/time_text.h"
 #include "domain/agent.h"
 #include "domain/text.h"
+#include "http/agent_page.h"
 #include "http/app.h"
 #include "http/body.h"
 #include "json/object_text.h"
-#include "json/parse.h"
 #include "json/schema.h"
 #include "service/agents.h"
 
@@ -133,10 +133,9 @@ Texts CommaList(std::string_view text) {
 Answer GetAgents(App& app, Request request) {
   service::Agents::Filter filter = {.project = request.project,
                                     .capabilities = CommaList(request.Query("capability"))};
-  IL_CO_TRY(const auto agents, co_await app.agents.List(std::move(filter)));
-  json::ArrayText list;
-  for (const domain::Agent& agent : agents) list.AddRaw(service::AgentJson(agent));
-  co_return Response::Json(200, json::ObjectText().Add("agents", list).Text());
+  const auto page = std::make_shared<AgentPage>(service::AgentJson);
+  IL_CO_TRY_VOID(co_await app.agents.List(std::move(filter), page));
+  co_return Response::Json(200, page->TakeAnswer());
 }
 
 json::Value PresenceSchema() {
@@ -154,49 +153,14 @@ json::Value PresenceSchema() {
   return json::ObjectSchema({{"agents", json::ArraySchema(std::move(agent))}});
 }
 
-// What an agent's metadata calls files_touched: a JSON array of strings, as text. Trimmed, without
-// the blank ones; what is anything else holds none.
-Texts FilesOf(const domain::Agent& agent) {
-  const auto parsed = json::Parse(domain::MetadataText(agent, "files_touched"));
-  if (!parsed.ok() || !parsed->is_array()) return {};
-  Texts files;
-  for (const json::Value& item : parsed->get_array()) {
-    if (item.is_null()) continue;
-    if (!item.is_string()) return {};
-    const std::string_view file = domain::Trim(json::View(item.get_string()));
-    if (!file.empty()) files.emplace_back(file);
-  }
-  return files;
-}
-
-json::ObjectText PresenceOf(const domain::Agent& agent) {
-  const auto text = [&agent](const char* key, std::string_view otherwise) {
-    const std::string_view value = domain::MetadataText(agent, key);
-    return value.empty() ? otherwise : value;
-  };
-  json::ObjectText presence;
-  presence.Add("agent_id", agent.id)
-      .Add("kind", text("agent_kind", ""))
-      .Add("status", text("status", domain::Trim(agent.status)))
-      .Add("last_seen", FormatRfc3339(agent.last_seen, Fraction::kNone))
-      .Add("repo", text("repo", ""))
-      .Add("files", FilesOf(agent))
-      .Add("objective", text("objective", ""))
-      .Add("confidence", text("active_bead_confidence", "unknown"))
-      .Add("active_bead_id", text("active_bead_id", ""))
-      .Add("thread_id", text("thread_id", ""));
-  return presence;
-}
-
 Answer GetPresence(App& app, Request request) {
   service::Agents::Filter filter = {
       .project = request.project,
       .repo = std::string(domain::Trim(request.Query("repo"))),
       .active_bead_id = std::string(domain::Trim(request.Query("active_bead_id")))};
-  IL_CO_TRY(const auto agents, co_await app.agents.List(std::move(filter)));
-  json::ArrayText list;
-  for (const domain::Agent& agent : agents) list.Add(PresenceOf(agent));
-  co_return Response::Json(200, json::ObjectText().Add("agents", list).Text());
+  const auto page = std::make_shared<AgentPage>(PresenceJson);
+  IL_CO_TRY_VOID(co_await app.agents.List(std::move(filter), page));
+  co_return Response::Json(200, page->TakeAnswer());
 }
 
 // What one is.

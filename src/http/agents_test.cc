@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "http/agent_page.h"
 #include "http/dispatch_fixture.h"
 #include "json/codec.h"
 
@@ -202,6 +203,31 @@ TEST_F(AgentRoutesTest, WithAKeyAnAgentOfAnotherProjectIsWrittenToAsIfItWereNowh
   EXPECT_THAT(write(id, "p", {{"Authorization", "Bearer k-p"}}), HasSubstr("403 {"));
   // Without a key, on this machine, nothing is hidden, and a policy holds for every project.
   EXPECT_THAT(write(id, "q", {}), HasSubstr("403 {"));
+}
+
+domain::Agent Named(std::string id) {
+  domain::Agent agent;
+  agent.id = std::move(id);
+  return agent;
+}
+
+TEST(AgentPageTest, AnAgentIsWrittenWhenItIsAddedAndNotWhenTheAnswerIsTaken) {
+  static int written = 0;
+  AgentPage page([](const domain::Agent& agent) {
+    ++written;
+    return "\"" + agent.id + "\"";
+  });
+  for (int run = 0; run < 2; ++run) {  // a read may begin again
+    written = 0;
+    page.Restart();
+    page.Add(Named("a"));
+    EXPECT_EQ(written, 1);
+    page.Add(Named("b"));
+  }
+  EXPECT_EQ(page.TakeAnswer(), R"({"agents":["a","b"]})");
+  EXPECT_EQ(written, 2);
+  page.Restart();
+  EXPECT_EQ(page.TakeAnswer(), R"({"agents":[]})");
 }
 
 TEST_F(AgentRoutesTest, AHeartbeatNeedsNoBodyAndIgnoresWhatItDoesNotKnow) {

@@ -283,8 +283,7 @@ awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, std::string focus_state)
   co_return Result<void>();
 }
 
-awaitable<Result<std::vector<domain::Agent>>> Agents::List(Filter filter) {
-  using Found = std::vector<domain::Agent>;
+awaitable<Result<void>> Agents::List(Filter filter, std::shared_ptr<domain::AgentSink> sink) {
   if (filter.capabilities.size() > limits_.capabilities_wanted_max) {
     co_return Error(Errc::kInvalidArgument,
                     fmt::format("a list by {} capabilities is too much; ask for at most {} at once",
@@ -292,14 +291,18 @@ awaitable<Result<std::vector<domain::Agent>>> Agents::List(Filter filter) {
         .WithDetail("field", "capability");
   }
   std::ranges::sort(filter.capabilities);
-  auto read = [filter = std::move(filter),
-               max = static_cast<std::int64_t>(limits_.agents_listed_max)](
-                  db::Connection& connection) -> Result<Found> {
-    IL_TRY(Found agents, store::ListAgents(connection, filter.project, max));
-    std::erase_if(agents, [&](const domain::Agent& agent) { return !Wanted(agent, filter); });
-    return agents;
+  auto read =
+      [filter = std::move(filter), sink = std::move(sink),
+       max = static_cast<std::int64_t>(limits_.agents_listed_max)](db::Connection& connection) {
+        sink->Restart();
+        return store::ListAgents(connection, filter.project, max, [&](const domain::Agent& agent) {
+          if (Wanted(agent, filter)) sink->Add(agent);
+        });
+      };
+  auto start = [this, &read](Storage::Done done) {
+    return storage_.Read(std::move(read), std::move(done));
   };
-  co_return co_await Read<Found>(storage_, std::move(read));
+  co_return co_await Await<void>(start);
 }
 
 awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Metadata entries) {

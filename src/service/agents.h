@@ -2,7 +2,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,8 +68,11 @@ class Agents {
     std::string repo = {};                       // that metadata, trimmed
     std::string active_bead_id = {};             // that metadata, trimmed
   };
-  // The last seen first, chosen among the Limits::agents_listed_max last seen.
-  boost::asio::awaitable<Result<std::vector<domain::Agent>>> List(Filter filter);
+  // The last seen first, chosen among the Limits::agents_listed_max last seen. The sink is filled
+  // on a storage thread while the coroutine waits, so whatever it makes of the agents costs no io
+  // thread; it is the caller's again after success, and to be left alone after an error, for a read
+  // that took too long may still be filling it.
+  boost::asio::awaitable<Result<void>> List(Filter filter, std::shared_ptr<domain::AgentSink> sink);
 
   // Adds the entries, each in the place of one with the same key. Counts as a sign of life; when
   // every entry was there already it is nothing else, and logs nothing.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,18 @@ struct Logged {
   Timestamp created_at;
 };
 
+// Keeps what it is given, and where.
+class KeptAgents final : public domain::AgentSink {
+ public:
+  void Restart() override { agents.clear(); }
+  void Add(const domain::Agent& agent) override {
+    agents.push_back(agent);
+    thread = std::this_thread::get_id();
+  }
+  std::vector<domain::Agent> agents;
+  std::thread::id thread;
+};
+
 class AgentsServiceTest : public ServiceTest {
  protected:
   using Registration = Agents::Registration;
@@ -63,14 +76,19 @@ class AgentsServiceTest : public ServiceTest {
   Result<void> Heartbeat(const std::string& id, const std::string& focus = "") {
     return Run(agents_.Heartbeat({.id = id}, focus));
   }
+  std::vector<domain::Agent> List(Agents::Filter filter) {
+    const auto kept = std::make_shared<KeptAgents>();
+    EXPECT_TRUE(Run(agents_.List(std::move(filter), kept)).ok());
+    return kept->agents;
+  }
   std::optional<domain::Agent> Find(const std::string& id) {
-    auto listed = Run(agents_.List({})).value();
+    const auto listed = List({});
     const auto found = std::ranges::find(listed, id, &domain::Agent::id);
     if (found == listed.end()) return std::nullopt;
     return *found;
   }
   Texts Ids(Agents::Filter filter) {
-    const auto listed = Run(agents_.List(std::move(filter))).value();
+    const auto listed = List(std::move(filter));
     Texts ids;
     ids.reserve(listed.size());
     for (const domain::Agent& agent : listed) ids.push_back(agent.id);
@@ -253,7 +271,7 @@ TEST_F(AgentsServiceTest, ConcurrentAgentsWithoutANameGetDifferentOnes) {
     for (int i = 0; i < each; ++i) Register({.project = "p", .name = " \t"});
   });
   std::set<std::string> names;
-  const auto listed = Run(agents_.List({})).value();
+  const auto listed = List({});
   for (const domain::Agent& agent : listed) names.insert(agent.name);
   EXPECT_EQ(listed.size(), static_cast<std::size_t>(kThreads * each));
   EXPECT_EQ(names.size(), listed.size());
@@ -530,6 +548,21 @@ TEST_F(AgentsServiceTest, TheEventOfMetadataNamesWhatChangedAndNothingElse) {
   EXPECT_EQ(Events().size(), 3U);
   merge({{"a", "1"}, {"c", ""}});
   EXPECT_EQ(Events().size(), 3U) << "no more than a heartbeat";
+}
+
+TEST_F(AgentsServiceTest, AListIsWrittenByTheReaderAndNotByTheThreadThatAsks) {
+  Register({.project = "p"});
+  const auto kept = std::make_shared<KeptAgents>();
+  const auto asking = [&]() -> boost::asio::awaitable<std::thread::id> {
+    Agents::Filter everybody;
+    const auto listed = co_await agents_.List(std::move(everybody), kept);
+    EXPECT_TRUE(listed.ok());
+    co_return std::this_thread::get_id();
+  };
+  const std::thread::id io = Run(asking());
+  EXPECT_EQ(kept->agents.size(), 1U);
+  EXPECT_NE(kept->thread, io);
+  EXPECT_NE(kept->thread, std::thread::id());
 }
 
 TEST_F(AgentsServiceTest, EveryChangeHasItsOneEvent) {

@@ -188,22 +188,20 @@ Result<bool> IsNameTaken(db::Connection& connection, std::string_view project,
   return taken.has_value();
 }
 
-Result<std::vector<domain::Agent>> ListAgents(db::Connection& connection,
-                                              std::optional<std::string_view> project,
-                                              std::int64_t limit) {
-  std::vector<domain::Agent> agents;
-  const auto take = [&agents](const db::Row& row) -> Result<void> {
-    IL_TRY(domain::Agent agent, ReadAgent(row));
-    agents.push_back(std::move(agent));
+Result<void> ListAgents(db::Connection& connection, std::optional<std::string_view> project,
+                        std::int64_t limit, const std::function<void(const domain::Agent&)>& take) {
+  const auto read = [&take](const db::Row& row) -> Result<void> {
+    IL_TRY(const domain::Agent agent, ReadAgent(row));
+    take(agent);
     return {};
   };
   if (project) {
-    IL_TRY_VOID(connection.ForEach(kListProject, take, *project, limit));
+    IL_TRY_VOID(connection.ForEach(kListProject, read, *project, limit));
   } else {
     constexpr auto kEver = std::numeric_limits<std::int64_t>::min();
-    IL_TRY_VOID(connection.ForEach(kListAll, take, kEver, limit));
+    IL_TRY_VOID(connection.ForEach(kListAll, read, kEver, limit));
   }
-  return agents;
+  return {};
 }
 
 Result<std::int64_t> CountAgentsSeen(db::Connection& connection, Timestamp since) {

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -42,10 +42,9 @@ Result<std::optional<SessionOwner>> FindSession(db::Connection& connection,
 Result<bool> IsNameTaken(db::Connection& connection, std::string_view project,
                          std::string_view name);
 
-// The living agents, the last seen first; at most `limit` of them.
-Result<std::vector<domain::Agent>> ListAgents(db::Connection& connection,
-                                              std::optional<std::string_view> project,
-                                              std::int64_t limit);
+// Gives the living agents to `take`, the last seen first; at most `limit` of them.
+Result<void> ListAgents(db::Connection& connection, std::optional<std::string_view> project,
+                        std::int64_t limit, const std::function<void(const domain::Agent&)>& take);
 
 // How many living agents were seen at `since` or later.
 Result<std::int64_t> CountAgentsSeen(db::Connection& connection, Timestamp since);

@@ -44,9 +44,8 @@ class AgentsTest : public StoreTest {
   }
   std::vector<std::string> Ids(std::optional<std::string_view> project, std::int64_t limit = 100) {
     std::vector<std::string> ids;
-    const auto agents = ListAgents(connection(), project, limit).value();
-    ids.reserve(agents.size());
-    for (const domain::Agent& agent : agents) ids.push_back(agent.id);
+    const auto take = [&ids](const domain::Agent& agent) { ids.push_back(agent.id); };
+    EXPECT_TRUE(ListAgents(connection(), project, limit, take).ok());
     return ids;
   }
 };
@@ -223,7 +222,7 @@ TEST_F(AgentsTest, AColumnThatIsNoJsonIsReportedAsCorrupt) {
     const auto found = FindAgent(connection(), "a");
     ASSERT_FALSE(found.ok()) << text;
     EXPECT_EQ(found.error().code(), Errc::kCorrupt);
-    EXPECT_FALSE(ListAgents(connection(), "p", 10).ok());
+    EXPECT_FALSE(ListAgents(connection(), "p", 10, [](const domain::Agent&) {}).ok());
   }
 }
 
