@@ -117,6 +117,7 @@ TEST_F(AgentRoutesTest, BadBodiesAreRefused) {
       {Method::kPost, "", R"({"name":1})", "invalid_request"},
       {Method::kPost, "", R"({"capabilities":"a"})", "invalid_request"},
       {Method::kPost, "", R"({"capabilities":[1]})", "invalid_request"},
+      {Method::kPost, "", R"({"capabilities":["a",null]})", "invalid_request"},
       {Method::kPost, "", R"({"metadata":{"k":1}})", "invalid_request"},
       {Method::kPost, "", R"({"name":")" + std::string(1'000, 'x') + "\"}", "invalid_request"},
       {Method::kPost, "/heartbeat", "{", "bad_json"},
@@ -181,6 +182,14 @@ TEST_F(AgentRoutesTest, WhoIsNotThereIsNotFoundButHasPolicies) {
   EXPECT_EQ(Get("/api/agents/nobody/policy"),
             R"(200 {"agent_id":"nobody","policy":"open","live_contact_policy":"contacts_only"})");
   EXPECT_THAT(Get("/api/agents"), HasSubstr(id)) << "nothing has happened to it";
+}
+
+TEST_F(AgentRoutesTest, NullIsAbsentAsAFieldAndAsAnEntryButAListHasNoHoles) {
+  Register(R"({"name":null,"project":"n","capabilities":null,"metadata":{"k":null,"l":"v"}})");
+  EXPECT_THAT(Get("/api/agents?project=n"),
+              HasSubstr(R"("capabilities":null,"metadata":{"l":"v"})"));
+  EXPECT_THAT(Post("/api/agents", R"({"capabilities":["a",null]})"),
+              HasSubstr("wrong type for field capabilities[1]: expected string, got null"));
 }
 
 TEST_F(AgentRoutesTest, WithAKeyAnAgentOfAnotherProjectIsWrittenToAsIfItWereNowhere) {
