@@ -90,6 +90,21 @@ TEST_F(MailboxRoutesTest, AnInboxIsReadPageByPage) {
   EXPECT_EQ(since, "5") << "an empty page repeats the cursor";
 }
 
+TEST_F(MailboxRoutesTest, APageIsBoundedThoughNobodyAsksForIt) {
+  constexpr std::size_t kBodyBytes = 1'000'000;
+  constexpr std::size_t kFit = 16;  // of them in 16 MiB
+  for (std::size_t i = 0; i < kFit + 1; ++i) {
+    Send({.project = "p", .body = std::string(kBodyBytes, 'b')});
+  }
+  const Response first = Call(Method::kGet, "/api/inbox/a?project=p");
+  EXPECT_GT(first.body.size(), kFit * kBodyBytes);
+  EXPECT_LT(first.body.size(), (kFit + 1) * kBodyBytes);
+  EXPECT_TRUE(first.body.ends_with("\"cursor\":16,\"more\":true}\n"));
+  const json::Value rest = Get("/api/inbox/a?project=p&since_cursor=16");
+  EXPECT_THAT(Ids(rest), ElementsAre("m17"));
+  EXPECT_FALSE(rest.as_object().contains("more"));
+}
+
 TEST_F(MailboxRoutesTest, OddNumbersInTheQueryAreNoError) {
   for (int i = 0; i < 101; ++i) Send();
   for (const char* limit : {"", "0", "-5", "x", "1e3", "%20"}) {

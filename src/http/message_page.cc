@@ -9,6 +9,7 @@
 #include "http/message.h"
 #include "json/slice.h"
 #include "json/write.h"
+#include "service/limits.h"
 
 namespace interlock::http {
 namespace {
@@ -150,7 +151,9 @@ std::int64_t LimitFrom(const Request& request, std::int64_t otherwise, std::int6
 }
 
 std::int64_t BytesMaxFrom(const Request& request) {
-  return std::max<std::int64_t>(request.QueryInt("max_bytes", 0), 0);
+  constexpr auto kMax = static_cast<std::int64_t>(Limits().page_bytes_max);
+  const std::int64_t bytes = request.QueryInt("max_bytes", kMax);
+  return bytes <= 0 ? kMax : std::min(bytes, kMax);
 }
 
 }  // namespace interlock::http

@@ -188,9 +188,31 @@ TEST(MessagePageTest, LimitsThatAreNoneBecomeTheUsualOne) {
                 {"-99999999999999999999", 100}};
   for (const auto& c : kCases) {
     Request request;
-    request.query_fields = {{"limit", c.limit}, {"max_bytes", c.limit}};
+    request.query_fields = {{"limit", c.limit}};
     EXPECT_EQ(LimitFrom(request, 100, 1000), c.want) << c.limit;
-    EXPECT_EQ(BytesMaxFrom(request) > 0, c.want != 100) << c.limit;
+  }
+}
+
+TEST(MessagePageTest, APageHasAtMostSixteenMebibytesWhateverIsAskedFor) {
+  constexpr std::int64_t kMax = 16'777'216;
+  EXPECT_EQ(BytesMaxFrom(Request()), kMax);
+  const struct {
+    std::string max_bytes;
+    std::int64_t want;
+  } kCases[] = {{"", kMax},
+                {"0", kMax},
+                {"-1", kMax},
+                {"x", kMax},
+                {"7", 7},
+                {"16777215", kMax - 1},
+                {"16777216", kMax},
+                {"16777217", kMax},
+                {"99999999999999999999", kMax},
+                {"-99999999999999999999", kMax}};
+  for (const auto& c : kCases) {
+    Request request;
+    request.query_fields = {{"max_bytes", c.max_bytes}};
+    EXPECT_EQ(BytesMaxFrom(request), c.want) << c.max_bytes;
   }
 }
 

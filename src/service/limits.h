@@ -51,6 +51,9 @@ struct Limits {
   // some 10 µs, which everybody waits for. A broadcast names nobody and reaches all. How often an
   // agent may broadcast in a project.
   std::size_t addresses_max = 1000;
+  // The messages of one page, however many are asked for: what a client that does not read may make
+  // us hold.
+  std::size_t page_bytes_max = std::size_t{16} * 1024 * 1024;
   // An id, an address, a thread, a topic: each is a key of several tables, and part of every event.
   std::size_t mail_name_bytes_max = 256;
   std::int64_t broadcasts_max = 10;
