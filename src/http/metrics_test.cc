@@ -107,6 +107,14 @@ TEST_F(MetricsTest, ABucketHoldsWhatTookAtMostItsBound) {
             "");
 }
 
+TEST_F(MetricsTest, ATimeBelowZeroAddsNothingToTheSum) {
+  metrics_.Record(kGet, Method::kGet, 200, microseconds(100));
+  metrics_.Record(kGet, Method::kGet, 200, microseconds(-5));
+  const std::string labels = R"({method="GET",route="/api/things/{id...}"})";
+  EXPECT_EQ(Sample("intermute_http_request_duration_seconds_count" + labels), "2");
+  EXPECT_EQ(Sample("intermute_http_request_duration_seconds_sum" + labels), "0.0001");
+}
+
 TEST_F(MetricsTest, TheNumbersOfTheServerStandThere) {
   numbers_.version = "1.2.3";
   numbers_.commit = "abc";
