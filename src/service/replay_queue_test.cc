@@ -122,7 +122,7 @@ TEST_F(ReplayQueueTest, StoppingTellsAllAndRefusesNewOnes) {
 }
 
 TEST_F(ReplayQueueTest, AStorageThatRefusesAllTellsAllHoweverMany) {
-  constexpr int kMany = 20'000;  // a recursion over them would not return
+  constexpr int kMany = testing::kSlowBuild ? 4000 : 20'000;
   Submit(1);
   Submit(2);
   for (int i = 3; i <= kMany; ++i) Submit(i);
