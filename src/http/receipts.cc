@@ -31,7 +31,7 @@ Result<Response> AnswerOf(ReceiptOutcome outcome, const domain::Receipt& receipt
     case ReceiptOutcome::kAlreadyThere:
       return Response{};
     case ReceiptOutcome::kNobodyNamed:
-      return Unmarked("the message has several recipients");
+      return Unmarked("the request does not say who");
     case ReceiptOutcome::kNoSuchMessage:
       return Error(Errc::kNotFound, "There is no message " + receipt.message_id +
                                         " in the project \"" + receipt.project +

@@ -53,14 +53,11 @@ domain::Event EventOf(const domain::Receipt& receipt, const std::string& agent,
   return event;
 }
 
-// The one whom a receipt without a name must mean. A blind copy is not counted beside others: that
-// there is one must not show.
+// The one whom a receipt without a name must mean: a blind copy counts like the others, for it may
+// be the one who answers.
 std::optional<std::string> OnlyRecipient(const domain::Addresses& received) {
-  domain::Addresses shown = received;
-  shown.bcc.clear();
-  if (shown.size() == 1) return shown.All().front();
-  if (shown.empty() && received.size() == 1) return received.bcc.front();
-  return std::nullopt;
+  if (received.size() != 1) return std::nullopt;
+  return received.All().front();
 }
 
 }  // namespace
