@@ -28,7 +28,8 @@ std::optional<ContactPolicy> ParseContactPolicy(std::string_view name) {
 
 bool MayDeliver(const ContactFacts& facts) {
   if (facts.to_itself) return true;
-  const bool known = facts.sender_is_contact || facts.recipient_posted_in_thread;
+  const bool answers = facts.recipient_posted_in_thread && facts.sender_is_in_thread;
+  const bool known = facts.sender_is_contact || answers;
   switch (facts.policy) {
     case ContactPolicy::kOpen:
       return true;

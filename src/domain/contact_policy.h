@@ -33,9 +33,11 @@ struct Policies {
 struct ContactFacts {
   ContactPolicy policy = ContactPolicy::kOpen;  // the recipient's
   bool sender_is_contact = false;               // the recipient has the sender among its contacts
-  // The recipient has itself posted in the thread of this message. That others have, the sender
-  // included, opens nothing: anybody can post in a thread.
+  // The recipient has itself posted in the thread of this message, and the sender takes part in it,
+  // by a message sent or received. One without the other opens nothing: anybody can post in a
+  // thread, and anybody may know its name.
   bool recipient_posted_in_thread = false;
+  bool sender_is_in_thread = false;
   bool holds_overlap = false;  // the two hold reservations that overlap
   bool to_itself = false;      // a note to oneself; policies are about mail from others
 };

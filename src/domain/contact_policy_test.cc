@@ -27,11 +27,19 @@ TEST(ContactPolicyTest, EveryCombinationOfFactsHasItsAnswer) {
       ContactFacts facts = {.policy = c.policy,
                             .sender_is_contact = (bits & 4U) != 0,
                             .recipient_posted_in_thread = (bits & 2U) != 0,
+                            .sender_is_in_thread = (bits & 2U) != 0,
                             .holds_overlap = (bits & 1U) != 0};
       EXPECT_EQ(MayDeliver(facts), c.allowed[bits] == '+') << Name(c.policy) << " " << bits;
       facts.to_itself = true;
       EXPECT_TRUE(MayDeliver(facts)) << Name(c.policy) << " " << bits;
     }
+  }
+}
+
+TEST(ContactPolicyTest, AThreadOpensTheWayForThoseWhoAreInItOnly) {
+  for (const ContactPolicy policy : {kAuto, kContactsOnly}) {
+    EXPECT_FALSE(MayDeliver({.policy = policy, .recipient_posted_in_thread = true}));
+    EXPECT_FALSE(MayDeliver({.policy = policy, .sender_is_in_thread = true}));
   }
 }
 

@@ -99,6 +99,7 @@ bool MayDeliver(const RecipientFacts& facts, std::string_view sender) {
   return domain::MayDeliver({.policy = facts.policies.mail,
                              .sender_is_contact = facts.sender_is_contact,
                              .recipient_posted_in_thread = facts.posted_in_thread,
+                             .sender_is_in_thread = facts.sender_is_in_thread,
                              .to_itself = facts.agent == sender});
 }
 
@@ -177,6 +178,7 @@ Mail::Mail(Storage& storage, Clock& clock, UuidMaker& ids, Options options)
 }
 
 boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
+  draft.addresses = domain::OnceEach(std::move(draft.addresses));
   IL_CO_TRY_VOID(Check(draft, options_));
   auto sending = std::make_shared<Sending>();
   sending->id_chosen = !draft.id.empty();
@@ -192,7 +194,7 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
       .body = std::move(draft.body),
       .importance = std::move(draft.importance),
       .ack_required = draft.ack_required,
-      .addresses = domain::OnceEach(std::move(draft.addresses)),
+      .addresses = std::move(draft.addresses),
       .created_at = clock_.Now(),
   });
   sending->everybody = sending->outgoing.message.addresses.All();

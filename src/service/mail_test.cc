@@ -115,6 +115,10 @@ TEST_F(SendTest, TenThousandRecipientsAreRefusedAndAThousandAreNot) {
   EXPECT_EQ(refused.error().slug(), "too_many_recipients");
   EXPECT_THAT(refused.error().message(), HasSubstr("10000"));
 
+  const auto once = Send(To(Texts(2'000, "twice")));
+  ASSERT_TRUE(once.ok()) << "each counts once";
+  EXPECT_EQ(once->received, Texts{"twice"});
+
   many.resize(1000);
   Draft draft = To({many.begin(), many.begin() + 400});
   draft.addresses.cc = {many.begin() + 400, many.begin() + 800};
@@ -122,7 +126,7 @@ TEST_F(SendTest, TenThousandRecipientsAreRefusedAndAThousandAreNot) {
   const auto sent = Send(draft);
   ASSERT_TRUE(sent.ok());
   EXPECT_EQ(sent->received, many);
-  EXPECT_EQ(Count(kInboxRows), 1000);
+  EXPECT_EQ(Count(kInboxRows), 1001);
   draft.addresses.to.push_back("one-more");
   EXPECT_FALSE(Send(draft).ok());
 }
@@ -332,6 +336,10 @@ TEST_F(SendTest, WhoHasPostedInAThreadMayBeAnsweredThereAndOnlyThere) {
   asks.thread_id = "t";
   ASSERT_TRUE(Send(asks).ok());
   EXPECT_THAT(Send(draft)->denied, IsEmpty());
+  Draft stranger = draft;  // who only knows what the thread is called
+  stranger.from = "stranger";
+  stranger.addresses.to = {"choosy"};
+  EXPECT_TRUE(Send(stranger)->refused());
   draft.thread_id = "another";
   EXPECT_EQ(Send(draft)->denied, Texts{"choosy"});
   draft.thread_id = "";

@@ -30,6 +30,8 @@ constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contac
   "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?1), " \
   "EXISTS (SELECT 1 FROM thread_members "                                     \
   "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1), "    \
+  "EXISTS (SELECT 1 FROM thread_members "                                     \
+  "WHERE project = ?2 AND thread_id = ?3 AND agent = ?1), "                   \
   "agents.project FROM agents WHERE id IN "
 constexpr std::size_t kFixedParameters = 3;
 constexpr std::size_t kIdsPerStatement = 64;
@@ -45,7 +47,7 @@ constexpr db::Sql kFactsOf64 = "SELECT " IL_RECIPIENT_FACTS
 // agents_living, and contacts' primary key.
 constexpr db::Sql kAudienceFacts =
     "SELECT id, contact_policy, live_contact_policy, "
-    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2), 0 "
+    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2), 0, 0 "
     "FROM agents WHERE project = ?1 AND deregistered_at IS NULL AND id <> ?2 "
     "ORDER BY last_seen, id";
 
@@ -61,7 +63,8 @@ RecipientFacts FactsFrom(const db::Row& row, std::string agent) {
           .policies = {.mail = domain::ParseContactPolicy(row.Text(1)).value_or(defaults.mail),
                        .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live)},
           .sender_is_contact = row.Bool(3),
-          .posted_in_thread = row.Bool(4)};
+          .posted_in_thread = row.Bool(4),
+          .sender_is_in_thread = row.Bool(5)};
 }
 
 // The statement for a list of that length, and how many ids it takes.
@@ -108,7 +111,7 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     all.push_back({.agent = id});
   }
   const auto take = [&](const db::Row& row) {
-    if (query.agents_of && row.Text(5) != *query.agents_of) return Result<void>();
+    if (query.agents_of && row.Text(6) != *query.agents_of) return Result<void>();
     const auto [begin, end] = places.equal_range(row.Text(0));
     for (auto place = begin; place != end; ++place) {
       RecipientFacts& facts = all[place->second];

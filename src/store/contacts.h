@@ -36,7 +36,8 @@ struct RecipientFacts {
   std::string agent;
   domain::Policies policies = {};  // the defaults when nobody registered it
   bool sender_is_contact = false;
-  bool posted_in_thread = false;  // it has itself sent a message of that thread
+  bool posted_in_thread = false;     // it has itself sent a message of that thread
+  bool sender_is_in_thread = false;  // the sender has sent or received one
 };
 
 // The message that the facts are asked for.

@@ -122,6 +122,18 @@ TEST_F(ContactsTest, OnlyHavingPostedInThatThreadOfThatProjectCounts) {
   EXPECT_FALSE(FactsOf("r", "T").posted_in_thread);
 }
 
+TEST_F(ContactsTest, TheSenderIsInAThreadByWhatItSentOrReceivedThere) {
+  Register("r", ContactPolicy::kContactsOnly);
+  JoinThread("p", "sent", "sender", 1);
+  JoinThread("p", "received", "sender", 0);
+  JoinThread("q", "t", "sender", 1);
+  JoinThread("p", "t", "r", 1);
+  EXPECT_TRUE(FactsOf("r", "sent").sender_is_in_thread);
+  EXPECT_TRUE(FactsOf("r", "received").sender_is_in_thread);
+  EXPECT_FALSE(FactsOf("r", "t").sender_is_in_thread);
+  EXPECT_FALSE(FactsOf("r", "").sender_is_in_thread);
+}
+
 TEST_F(ContactsTest, WhoeverNobodyRegisteredHasTheDefaults) {
   ASSERT_TRUE(Add("stranger", "sender"));
   const RecipientFacts facts = FactsOf("stranger", "t");
