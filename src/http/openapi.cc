@@ -217,10 +217,8 @@ Array Security(const Route& route) {
   };
   way({});
   way({"key"});
-  if (route.actor != ActorFrom::kNobody) {
-    way({"agent_token"});
-    way({"key", "agent_token"});
-  }
+  way({"agent_token"});
+  way({"key", "agent_token"});
   return ways;
 }
 

@@ -89,7 +89,7 @@ Result<Project> FromBody(const Request& request) {
           .WithSlug("project_required")
           .WithDetail("field", "project");
     }
-    if (asked != request.caller.project) return OtherProject(request.caller);
+    if (trimmed != request.caller.project) return OtherProject(request.caller);
   }
   return Project(trimmed);
 }

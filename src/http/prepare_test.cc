@@ -140,7 +140,7 @@ TEST(PrepareTest, TheProjectIsFoundWhereTheRowSaysAndHeldAgainstTheKey) {
       {kQueryChecked, "other", "other", "403 project_mismatch"},
       {kQueryChecked, "Mine", "Mine", "403 project_mismatch"},
       {kBody, "mine", "mine", "mine"},
-      {kBody, " mine ", "mine", "403 project_mismatch"},
+      {kBody, " mine ", "mine", "mine"},
       {kBody, "other", "other", "403 project_mismatch"},
       {kBody, "", "", "400 project_required"},
       {kBody, " ", "", "400 project_required"},

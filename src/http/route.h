@@ -31,8 +31,8 @@ enum class ProjectFrom : std::uint8_t {
   kKey,           // the key's; in local mode nothing, which is every project
   kQuery,         // the key's, whatever `project` says; in local mode `project`, blank = nothing
   kQueryChecked,  // as kQuery, but with a key another `project` is 403
-  kBody,  // the body's `project`; with a key blank is 400 and another one 403, blanks counted
-  kPath,  // the path's {project}; with a key another one is 403
+  kBody,          // the body's `project`; with a key blank is 400 and another one 403
+  kPath,          // the path's {project}; with a key another one is 403
 };
 
 // The agent in whose name a request acts. The dispatcher finds it, puts it into Request::actor and,

@@ -88,10 +88,15 @@ Error InvalidSession(std::string_view session_id) {
       .WithDetail("code", "invalid_session_id");
 }
 
-Error SessionInUse() {
+Error SessionInUse(domain::SessionProof proof) {
+  const bool by_age = proof == domain::SessionProof::kAge;
   return Error(Errc::kConflict,
-               "an agent of this session was seen within the last five minutes: send its token as "
-               "X-Agent-Token, deregister it, wait, or register without session_id")
+               by_age ? "an agent of this session was seen within the last five minutes: send its "
+                        "token as X-Agent-Token, deregister it, wait, or register without "
+                        "session_id"
+                      : "the session has an agent, and this server gives it to nobody without that "
+                        "agent's token (--require-agent-token): send it as X-Agent-Token, or "
+                        "register without session_id")
       .WithSlug("session_id is in use by an active agent")
       .WithDetail("code", "active_session_conflict");
 }
@@ -156,7 +161,7 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft)
                                         .deregistered = before.deregistered_at.has_value(),
                                         .token_shown = owner->token_matches,
                                         .proof = draft.proof};
-    if (!domain::MayTakeOver(facts, agent.last_seen)) return SessionInUse();
+    if (!domain::MayTakeOver(facts, agent.last_seen)) return SessionInUse(draft.proof);
     agent.id = before.id;
     agent.created_at = before.created_at;
     agent.policies = before.policies;
