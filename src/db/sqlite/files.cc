@@ -144,6 +144,13 @@ Result<std::filesystem::path> SafePath(const std::filesystem::path& path, IfMiss
   if (!S_ISREG(found->st_mode)) {
     return Error(Errc::kCantOpen, fmt::format("{} is not a regular file", path.string()));
   }
+  // Its log and its lock go by its name: two programs that know it by different names would each
+  // write alone.
+  if (found->st_nlink > 1) {
+    return Error(
+        Errc::kCantOpen,
+        fmt::format("{} has other names (hard links): remove them, or use a copy", path.string()));
+  }
   return safe;
 }
 

@@ -90,6 +90,19 @@ TEST(FilesTest, ASymlinkedFileIsRefused) {
   EXPECT_FALSE(fs::exists(dir.path() / "nowhere.db"));
 }
 
+TEST(FilesTest, AFileWithAnotherNameIsRefused) {
+  const testing::TempDir dir;
+  ASSERT_TRUE(OpenAt(dir.path() / "real.db").ok());
+  fs::create_hard_link(dir.path() / "real.db", dir.path() / "other.db");
+  for (const char* name : {"real.db", "other.db"}) {
+    const auto opened = OpenAt(dir.path() / name);
+    ASSERT_FALSE(opened.ok()) << name;
+    EXPECT_NE(opened.error().message().find("hard links"), std::string::npos);
+  }
+  fs::remove(dir.path() / "other.db");
+  EXPECT_TRUE(OpenAt(dir.path() / "real.db").ok());
+}
+
 TEST(FilesTest, ASymlinkedParentDirectoryIsRefusedHoweverItIsSpelled) {
   const testing::TempDir dir;
   fs::create_directories(dir.path() / "real" / "deep");
