@@ -105,6 +105,11 @@ void ReloadKeys(const fs::path& path, auth::KeyringHolder& holder, Logger& log) 
   std::error_code error;
   const fs::path whole = fs::absolute(path, error);
   auto loaded = auth::LoadKeys(whole);
+  if (loaded.ok() && loaded->blank) {
+    loaded = Error(Errc::kInvalidArgument,
+                   "the keys file is empty, as one is that is being written; to withdraw every key "
+                   "write `projects: {}`");
+  }
   if (!loaded.ok()) {
     log.Error("cannot reload the keys; the old ones stay in force", {{"error", loaded.error()}});
     return;

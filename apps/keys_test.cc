@@ -119,6 +119,12 @@ TEST_F(KeysTest, AReloadPutsTheNewKeysInForceAndAFailedOneLeavesTheOld) {
   EXPECT_EQ(holder.Get()->Find("delta"), "dev");
   EXPECT_THAT(sink_.text(), AllOf(HasSubstr("ERROR cannot reload the keys"), HasSubstr("line 1"),
                                   Not(HasSubstr("sesame"))));
+  for (const char* half :
+       {"", "\n", "default_policy:\n", "default_policy:\n  allow_localhost_without_auth:"}) {
+    Write(half);
+    ReloadKeys(File(), holder, log_);
+    EXPECT_EQ(holder.Get()->Find("delta"), "dev") << "half-written: " << half;
+  }
   std::filesystem::remove(File());
   ReloadKeys(File(), holder, log_);
   EXPECT_EQ(holder.Get()->Find("delta"), "dev") << "a file that is gone opens no door";

@@ -40,10 +40,31 @@ Result<void> RefuseRepeated(const YAML::Node& map) {
   return {};
 }
 
-// The words of YAML 1.1, as the library knows them.
+std::string AsciiLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+// The words of YAML 1.1, in any case. The library's own reading of them shares a table between
+// threads without a lock.
+std::optional<bool> ReadBool(std::string_view text) {
+  const std::string word = AsciiLower(text);
+  for (const std::string_view yes : {"true", "yes", "on", "y"}) {
+    if (word == yes) return true;
+  }
+  for (const std::string_view no : {"false", "no", "off", "n"}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
+}
+
+// Of a name without a value nobody can say what was meant: the file may be half-written.
 Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
   constexpr const char* kName = "allow_localhost_without_auth";
-  if (IsAbsent(policy)) return LocalPolicy::kNoKeyNeeded;
+  if (!policy.IsDefined()) return LocalPolicy::kNoKeyNeeded;
   IL_TRY_VOID(ExpectMap(policy, "'default_policy'"));
   IL_TRY_VOID(RefuseRepeated(policy));
   for (const auto& field : policy) {
@@ -53,12 +74,10 @@ Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
     }
   }
   const YAML::Node allowed = policy[kName];
-  if (IsAbsent(allowed)) return LocalPolicy::kNoKeyNeeded;
-  bool value = false;
-  if (!allowed.IsScalar() || !YAML::convert<bool>::decode(allowed, value)) {
-    return YamlError(allowed.Mark(), fmt::format("'{}' must be true or false", kName));
-  }
-  return value ? LocalPolicy::kNoKeyNeeded : LocalPolicy::kKeyNeeded;
+  if (!allowed.IsDefined()) return LocalPolicy::kNoKeyNeeded;
+  const std::optional<bool> value = allowed.IsScalar() ? ReadBool(allowed.Scalar()) : std::nullopt;
+  if (!value) return YamlError(allowed.Mark(), fmt::format("'{}' must be true or false", kName));
+  return *value ? LocalPolicy::kNoKeyNeeded : LocalPolicy::kKeyNeeded;
 }
 
 // The digest that an entry of `keys` stands for; nothing for a blank one.

@@ -51,7 +51,7 @@ TEST(KeyringTest, EmptyFilesHaveNoKeysAndLeaveThisMachineOpen) {
   for (const char* text :
        {"", "\n", "# nothing\n", "---\n", "{}", "projects:\n", "projects: {}\n",
         "projects:\n  dev:\n", "projects:\n  dev: {}\n", "projects:\n  dev:\n    keys:\n",
-        "default_policy:\n", "projects:\n  dev:\n    keys: []\n", "~"}) {
+        "default_policy: {}\n", "projects:\n  dev:\n    keys: []\n", "~"}) {
     const Keyring keyring = Read(text);
     EXPECT_EQ(keyring.key_count(), 0U) << text;
     EXPECT_EQ(keyring.project_count(), 0U) << text;
@@ -121,10 +121,10 @@ TEST(KeyringTest, TheWordsForYesAndNoAreThoseOfYaml) {
   const auto policy = [](const std::string& word) {
     return Read("default_policy:\n  allow_localhost_without_auth: " + word + "\n").local_policy();
   };
-  for (const char* yes : {"true", "True", "TRUE", "yes", "on", "", "~"}) {
+  for (const char* yes : {"true", "True", "TRUE", "yes", "on", "y"}) {
     EXPECT_EQ(policy(yes), LocalPolicy::kNoKeyNeeded) << yes;
   }
-  for (const char* no : {"false", "False", "FALSE", "no", "off"}) {
+  for (const char* no : {"false", "False", "FALSE", "no", "off", "n"}) {
     EXPECT_EQ(policy(no), LocalPolicy::kKeyNeeded) << no;
   }
 }
@@ -161,6 +161,9 @@ TEST(KeyringTest, WhatIsNotAKeysFileIsRefusedWithTheLine) {
       {"default_policy: true\n", "line 1"},
       {"default_policy: [true]\n", "line 1"},
       {"default_policy:\n  allow_localhost_without_auth: maybe\n", "line 2"},
+      {"default_policy:\n  allow_localhost_without_auth:\n", "must be true or false"},
+      {"default_policy:\n  allow_localhost_without_auth: ~\n", "must be true or false"},
+      {"default_policy:\n", "must be a mapping"},
       {"default_policy:\n  allow_localhost_without_auth: [true]\n", "line 2"},
       {"default_policy:\n  allow_localhost_without_auth: true\n"
        "  allow_localhost_without_auth: false\n",

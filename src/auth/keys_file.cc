@@ -246,7 +246,8 @@ Result<LoadedKeys> LoadKeys(const fs::path& path) {
   if (!keyring.ok()) return std::move(keyring).error().In(InFile(path));
   const bool open = (opened.info.st_mode & kOthersReadOrWrite) != 0;
   return LoadedKeys{*std::move(keyring),
-                    open ? LoadedKeys::Exposure::kOpenToOthers : LoadedKeys::Exposure::kPrivate};
+                    open ? LoadedKeys::Exposure::kOpenToOthers : LoadedKeys::Exposure::kPrivate,
+                    domain::Trim(text).empty()};
 }
 
 Result<std::optional<Secret>> BootstrapKeys(const fs::path& path, RandomSource& random) {

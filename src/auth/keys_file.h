@@ -22,6 +22,7 @@ struct LoadedKeys {
   };
   Keyring keyring;
   Exposure exposure = Exposure::kPrivate;
+  bool blank = false;  // the file holds nothing at all
 };
 
 // Reads the file. kNotFound when there is none; else errors name the file and, for its content, the

