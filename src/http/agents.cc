@@ -48,9 +48,9 @@ json::Value RegisteredSchema() {
                              {"cursor", json::IntegerSchema()}});
 }
 
-// The token by which the caller has shown which agent it is; empty when it has not.
+// The token that came with the request. To one who registers again it also proves a session whose
+// agent has deregistered, though it is good for nothing else any more.
 Secret ShownToken(const Request& request) {
-  if (request.caller.identity != auth::Caller::Identity::kProved) return {};
   return Secret(std::string(domain::Trim(request.headers.Find("X-Agent-Token").value_or(""))));
 }
 

@@ -395,5 +395,18 @@ TEST_F(AgentRoutesTest, WritesInAnAgentsNameNeedItsTokenWhereThatIsAskedFor) {
   EXPECT_THAT(Get("/api/agents/" + bob.agent_id + "/contacts"), HasSubstr("200 ")) << "a read";
 }
 
+TEST_F(AgentRoutesTest, ASessionThatEndedIsTakenUpWithItsOldTokenWhereProofIsAskedFor) {
+  app_.access.require_agent_token = true;
+  const std::string body = std::string(R"({"session_id":")") + kSession + "\"}";
+  const Registered made = Register(body);
+  const std::pair<std::string, std::string> proof = {"X-Agent-Token", made.token};
+  ASSERT_EQ(Say(Method::kDelete, "/api/agents/" + made.agent_id, "", {proof}), "204 ");
+  EXPECT_THAT(Say(Method::kPost, "/api/agents", body),
+              AllOf(HasSubstr("409 "), HasSubstr("X-Agent-Token")));
+  EXPECT_THAT(Say(Method::kPost, "/api/agents", body, {{"X-Agent-Token", "another"}}),
+              HasSubstr("409 "));
+  EXPECT_THAT(Say(Method::kPost, "/api/agents", body, {proof}), HasSubstr(made.agent_id));
+}
+
 }  // namespace
 }  // namespace interlock::http

@@ -29,6 +29,23 @@ bool SameName(std::string_view a, std::string_view b) {
 
 // Seconds after which a client may try again, for errors that pass by themselves. The breaker says
 // it exactly in its error; a full queue drains within a second.
+// What a client hears where the message is about our files and statements; empty = the message.
+std::string_view ToldInstead(Errc code) {
+  if (code == Errc::kOutcomeUnknown) {
+    return "It is not known whether this was stored: look before you repeat it, or repeat it with "
+           "the same id where it has one.";
+  }
+  if (code == Errc::kBusy) return "The storage was busy for too long; try again.";
+  if (code == Errc::kDiskFull) {
+    return "The server's disk is full and nothing was stored: make room, then try again.";
+  }
+  if (IsInfrastructure(code)) {
+    return "The server's storage failed and nothing was stored; the server's log says why. Try "
+           "again later.";
+  }
+  return "";
+}
+
 std::optional<std::int64_t> RetryAfter(const Error& error) {
   for (const auto& [key, value] : error.details()) {
     if (key != "retry_after") continue;
@@ -125,12 +142,14 @@ Response ErrorResponse(const Error& error) {
     response.fault = error.message();
     return response;
   }
+  const std::string_view told = ToldInstead(error.code());
   json::ObjectText body;
-  body.Add("error", error.slug()).Add("message", error.message());
+  body.Add("error", error.slug()).Add("message", told.empty() ? error.message() : told);
   for (const auto& [key, value] : error.details()) {
     std::visit([&](const auto& detail) { body.Add(key, detail); }, value);
   }
   Response response = Response::Json(error.http_status(), body.Text());
+  if (!told.empty()) response.fault = error.message();
   if (const auto seconds = RetryAfter(error)) {
     response.headers.Add("Retry-After", std::to_string(*seconds));
   }

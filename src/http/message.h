@@ -82,7 +82,7 @@ struct Response {
   int status = 200;
   Headers headers;
   std::string body;
-  std::string fault = {};  // our own mistake behind a 500: for the log, never sent
+  std::string fault = {};  // what is behind a 500 or a failure of storage: for the log, never sent
   // Instead of an answer: the connection leaves HTTP and becomes a WebSocket.
   std::shared_ptr<Upgrade> upgrade = {};
 
@@ -91,8 +91,9 @@ struct Response {
 };
 
 // {"error","message", details…} with the status of the error's code; errors that pass by themselves
-// carry Retry-After. Of our own mistakes (kInternal) the client learns only that there was one: the
-// message may hold what it must not see, and becomes the response's fault.
+// carry Retry-After. Of our own mistakes (kInternal) and of what failed in storage the client
+// learns only that it did: the message may hold what it must not see, and becomes the response's
+// fault.
 Response ErrorResponse(const Error& error);
 
 // "Not Found"; "" for a status we never send.

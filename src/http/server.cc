@@ -75,7 +75,7 @@ class Server::Impl {
  public:
   Impl(const Router& router, App& app, Clock& clock, Options options)
       : options_(options),
-        context_{router, app, clock, options_.limits},
+        context_{router, app, clock, options_.limits, unsent_bytes_},
         io_(options.io_threads),
         work_(asio::make_work_guard(io_)) {}
 
@@ -253,6 +253,7 @@ class Server::Impl {
   }
 
   const Options options_;
+  std::atomic<std::size_t> unsent_bytes_ = 0;
   const SessionContext context_;
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;

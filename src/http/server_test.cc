@@ -303,6 +303,28 @@ TEST_F(ServerTest, AClientThatDoesNotReadItsAnswerIsDropped) {
   EXPECT_TRUE(AwaitConnections(0));
 }
 
+TEST_F(ServerTest, ClientsThatDoNotReadTakeOnlySoMuchMemory) {
+  limits_.unsent_bytes_max = std::size_t{100} * 1024 * 1024;  // one of Huge, but not two
+  Start();
+  {
+    HttpClient stalled = Connect();
+    EXPECT_TRUE(stalled.Send("GET /huge HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    std::array<char, 1> first;
+    ASSERT_EQ(::recv(stalled.fd(), first.data(), first.size(), MSG_PEEK), 1);
+    const auto refused = Connect().Get("/huge");
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->status, 503);
+    EXPECT_THAT(refused->body, HasSubstr("max_bytes"));
+    HttpClient other = Connect();
+    ASSERT_TRUE(other.Request("POST", "/echo", "small"));
+    EXPECT_EQ(other.Read()->body, "small");
+  }
+  EXPECT_TRUE(AwaitConnections(0));
+  const auto served = Connect().Get("/huge");
+  ASSERT_TRUE(served);
+  EXPECT_EQ(served->status, 200) << "there is room again";
+}
+
 // The deadline passes while the server has bytes at hand, so that there is nothing to cancel.
 TEST_F(ServerTest, AClientThatStopsReadingInTheMiddleIsDropped) {
   limits_.write_timeout = milliseconds(5);

@@ -35,6 +35,31 @@ Error NoRoom() {
           "The server has all the connections it takes; close idle ones and try again."};
 }
 
+Error TooMuchUnsent() {
+  return {Errc::kUnavailable,
+          "Clients that do not read have left no room for an answer of this size; try again, or "
+          "ask for less with limit or max_bytes."};
+}
+
+// Counts a body among those that are still to be sent, as long as it lives.
+class Unsent {
+ public:
+  Unsent(std::atomic<std::size_t>& total, std::size_t bytes) : total_(total), bytes_(bytes) {
+    total_ += bytes_;
+  }
+  ~Unsent() { total_ -= bytes_; }
+  Unsent(const Unsent&) = delete;
+  Unsent& operator=(const Unsent&) = delete;
+
+  bool fits(const Limits& limits) const {
+    return bytes_ <= limits.small_answer_bytes || total_ <= limits.unsent_bytes_max;
+  }
+
+ private:
+  std::atomic<std::size_t>& total_;
+  const std::size_t bytes_;
+};
+
 }  // namespace
 
 Session::Session(Socket socket, Peer peer, const SessionContext& context)
@@ -71,6 +96,8 @@ asio::awaitable<void> Session::Run() {
       break;
     }
     const Persistence persistence = draining_ ? Persistence::kClose : taken.persistence;
+    const Unsent unsent(context_.unsent_bytes, response.body.size());
+    if (!unsent.fits(context_.limits)) response = ErrorResponse(TooMuchUnsent());
     open = co_await Answer(response, method, persistence);
     served_one_ = true;
     if (open && persistence == Persistence::kClose) {

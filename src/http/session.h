@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -30,6 +31,7 @@ struct SessionContext {
   App& app;
   Clock& clock;
   const Limits& limits;
+  std::atomic<std::size_t>& unsent_bytes;  // of the bodies that sessions are about to send
 };
 
 // One connection: reads a request, answers it, and again, until the peer leaves, breaks the

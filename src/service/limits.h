@@ -14,6 +14,10 @@ struct Limits {
   std::size_t header_bytes_max = std::size_t{16} * 1024;
   std::size_t body_bytes_max = std::size_t{1024} * 1024;
 
+  // Answers that peers have not taken yet, all together. Beyond that a large one becomes a 503.
+  std::size_t unsent_bytes_max = std::size_t{256} * 1024 * 1024;
+  std::size_t small_answer_bytes = std::size_t{64} * 1024;
+
   // Connections served at once, and refused ones that may at the same time be told why. Beyond
   // both, a connection is closed without a word.
   std::size_t connections_max = 1024;

@@ -60,6 +60,18 @@ Result<void> CheckName(std::string_view field, std::string_view name, std::size_
   return {};
 }
 
+// A message is acknowledged by its path, which has no such segments.
+Result<void> CheckId(std::string_view id) {
+  const std::string framed = fmt::format("/{}/", id);
+  for (const std::string_view lost : {"//", "/./", "/../"}) {
+    if (id.empty() || framed.find(lost) == std::string::npos) continue;
+    return Wrong("id",
+                 "`id` has a slash at an end, two in a row, or a segment of dots, which no "
+                 "path can name; choose another one.");
+  }
+  return {};
+}
+
 Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
   IL_TRY_VOID(RefuseBlank("from", draft.from));
   const std::array<std::pair<std::string_view, const std::string*>, 5> names = {
@@ -71,6 +83,7 @@ Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
   for (const auto& [field, name] : names) {
     IL_TRY_VOID(CheckName(field, *name, options.name_bytes_max));
   }
+  IL_TRY_VOID(CheckId(draft.id));
   const Addresses& addresses = draft.addresses;
   if (addresses.to.empty()) {
     return Wrong("to", "`to` names nobody; a message needs at least one recipient there.");

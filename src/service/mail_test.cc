@@ -106,6 +106,15 @@ TEST_F(SendTest, AnEmptyBodyAndANoteToOneselfAreFine) {
   EXPECT_THAT(Inbox("s"), ElementsAre("1 to", "2 to"));
 }
 
+TEST_F(SendTest, AnIdThatNoPathCanNameIsRefused) {
+  for (const char* id : {"..", ".", "a//b", "a/../b", "/lead", "trail/", "./a"}) {
+    const auto refused = Send(WithId(id, To({"a"})));
+    ASSERT_FALSE(refused.ok()) << id;
+    EXPECT_EQ(refused.error().http_status(), 400) << id;
+  }
+  for (const char* id : {"a/b", "...", "a..b", ".a"}) EXPECT_TRUE(Send(WithId(id, To({"a"}))).ok());
+}
+
 TEST_F(SendTest, TenThousandRecipientsAreRefusedAndAThousandAreNot) {
   Texts many;
   for (int i = 0; i < 10'000; ++i) many.push_back("agent-" + std::to_string(i));
