@@ -432,7 +432,7 @@ TEST_F(WebSocketTest, APeerThatAnswersPingsOutlivesEveryHttpTimeout) {
 }
 
 TEST_F(WebSocketTest, APeerThatReadsNothingIsDroppedAndDelaysNobody) {
-  limits_.write_timeout = milliseconds(300);
+  limits_.write_timeout = milliseconds(testing::kSlowBuild ? 4'000 : 1'000);
   Start();
   WsClient stalled = Connect();
   WsClient reader = Connect();
