@@ -245,6 +245,7 @@ TEST_F(FeedTurnsTest, OneThatGoesAwayBeforeItsTurnLeavesTheQueue) {
   std::vector<std::unique_ptr<Follower>> followers;
   std::vector<asio::strand<asio::io_context::executor_type>> strands;
   std::vector<Turn> turns;
+  followers.reserve(3);
   for (std::size_t i = 0; i < 3; ++i) followers.push_back(Follow({.project = "p", .since = 0}));
   reads_->HoldAfter(0);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -197,7 +197,7 @@ TEST(ReplayQueueRaceTest, EachIsToldOnceWhateverIsCancelledMeanwhile) {
   testing::FakeClock clock;
   ThreadedReads database(4);
   Storage storage(database, clock);
-  std::vector<std::atomic<int>> told(kAskers * kEach);
+  std::vector<std::atomic<int>> told(std::size_t{kAskers} * kEach);
   {
     ReplayQueue queue(storage, 2);
     std::vector<std::thread> askers;
@@ -208,7 +208,8 @@ TEST(ReplayQueueRaceTest, EachIsToldOnceWhateverIsCancelledMeanwhile) {
         std::vector<ReplayQueue::Call> calls;
         calls.reserve(kEach);
         for (int i = 0; i < kEach; ++i) {
-          std::atomic<int>& mine = told[static_cast<std::size_t>(a * kEach + i)];
+          std::atomic<int>& mine =
+              told[static_cast<std::size_t>(a) * kEach + static_cast<std::size_t>(i)];
           calls.push_back(queue.Submit([](db::Connection&) { return Result<void>(); },
                                        [&mine](const Result<void>&) { ++mine; }));
           if (testing::Below(random, 3) == 0) calls[testing::Below(random, calls.size())].Cancel();

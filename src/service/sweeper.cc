@@ -182,11 +182,11 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
 
   void Remove() IL_EXCLUDES(mutex_) {
     if (stopped()) return ScheduleSweep({});
-    storage_.Write<Removed>([sweep = Now(), found = found_, remove = kChores.at(chore_).remove](
-                                db::Transaction& tx) { return remove(tx, sweep, found); },
-                            [self = shared_from_this()](Result<Removed> removed) {
-                              self->OnRemoved(std::move(removed));
-                            });
+    storage_.Write<Removed>(
+        [sweep = Now(), found = found_, remove = kChores.at(chore_).remove](db::Transaction& tx) {
+          return remove(tx, sweep, found);
+        },
+        [self = shared_from_this()](const Result<Removed>& removed) { self->OnRemoved(removed); });
   }
 
   void OnRemoved(const Result<Removed>& removed) IL_EXCLUDES(mutex_) {

@@ -450,8 +450,9 @@ class CrowdTest : public E2eTest {
     Mail mail;
     Cursor cursor = 0;
     while (true) {
-      const json::Object page =
-          client_->Get(target + "&limit=97&" + parameter + "=" + std::to_string(cursor));
+      std::string next = target;
+      next.append("&limit=97&").append(parameter).append("=").append(std::to_string(cursor));
+      const json::Object page = client_->Get(next);
       const json::Array messages = List(page, "messages");
       if (messages.empty()) return mail;
       const Cursor before = cursor;
@@ -476,7 +477,8 @@ class CrowdTest : public E2eTest {
       const std::string inbox = "/api/inbox/" + agent;
       const std::string query = "?project=" + project;
       EXPECT_TRUE(Same(ReadPages(inbox + query, "since_cursor"), expected)) << project << agent;
-      const json::Object counts = client_->Get(inbox + "/counts" + query);
+      std::string counting = inbox;
+      const json::Object counts = client_->Get(counting.append("/counts").append(query));
       EXPECT_EQ(Number(counts, "total"), static_cast<Cursor>(expected.size()));
       std::set<std::string> read;
       for (const auto& sender : senders_) {
@@ -516,8 +518,9 @@ class CrowdTest : public E2eTest {
     }
     EXPECT_EQ(found, expected);
     for (const auto& [thread, mail] : content) {
-      EXPECT_TRUE(Same(ReadPages("/api/threads/" + thread + "?project=" + project, "cursor"), mail))
-          << project << " " << thread;
+      std::string target = "/api/threads/";
+      target.append(thread).append("?project=").append(project);
+      EXPECT_TRUE(Same(ReadPages(target, "cursor"), mail)) << project << " " << thread;
     }
   }
 
