@@ -15,12 +15,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "report.h"
+#include "resident.h"
 #include "testing/server_process.h"
 #include "testing/ws_client.h"
 
@@ -44,15 +44,6 @@ constexpr std::chrono::milliseconds kPatience{10'000};
 
 double Milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
-}
-
-double ResidentMiB(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
-  }
-  return 0;
 }
 
 std::string SendMessage(const std::string& id, std::size_t subject_bytes = 0) {

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "http_load.h"
 #include "report.h"
+#include "resident.h"
 #include "testing/server_process.h"
 
 namespace interlock::bench {
@@ -61,15 +61,6 @@ void ReportStartUp(const std::string& directory) {
   Report({"start-up, exec to first healthy answer", start, "ms", "promised", 100});
   Report({"start-up, exec to first healthy answer", start, "ms", "/bin/true", nothing});
   Report({"ic version, whole process", Median(ic_times), "ms", "/bin/true", nothing});
-}
-
-double ResidentMiB(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
-  }
-  return 0;
 }
 
 int Run() {

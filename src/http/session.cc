@@ -162,8 +162,12 @@ asio::awaitable<Session::Incoming> Session::ReadRequest() {
       phase = Phase::kHeader;
       SetDeadline(context_.limits.header_timeout);
     }
-    const ReadOutcome read =
-        phase == Phase::kBody ? co_await ReadSome(kBodyChunk) : co_await ReadHeaderBytes();
+    ReadOutcome read{};  // if and else: g++ 12 destroys both sides of a ?: that awaits
+    if (phase == Phase::kBody) {
+      read = co_await ReadSome(kBodyChunk);
+    } else {
+      read = co_await ReadHeaderBytes();
+    }
     if (read == ReadOutcome::kPeerGone) co_return std::nullopt;
     if (read == ReadOutcome::kTimedOut) co_return TooSlow();
   }

@@ -59,6 +59,8 @@ BANNED = [
      "base/log.h, or return the text"),
     (r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|\bsleep\(", set(),
      "a timer of Clock, or wait for a signal; in tests FakeClock"),
+    (r"\?[^;]*\bco_await\b|^\s*:\s*co_await\b", set(),
+     "use if and else: g++ 12 destroys both sides"),
     (r"\b(strtok|gmtime|localtime|asctime|ctime)\(", set(), "base/time_text.h"),
     (r"\b(sprintf|strcpy|strcat)\(", {"test"}, "{fmt} or std::string"),
     (r"(?<![_\w])assert\(", set(), "IL_CHECK"),
