@@ -10,6 +10,9 @@ namespace interlock::app {
 // exit code is what a killed process returns to its shell. SIGHUP asks to reload the keys, and
 // waits until the server runs.
 //
+// A thread waits for them; every other thread has them blocked, so that none is interrupted and a
+// signal is never lost on its way into a handler. A child process must unblock them.
+//
 // One per process, hence static.
 class Signals {
  public:
