@@ -28,10 +28,18 @@ bool PrefixesDiffer(std::string_view a, std::string_view b) {
   return a.substr(0, common) != b.substr(0, common);
 }
 
-bool AllPrefixesDiffer(const Pattern& a, const Pattern& b) {
+// True when no path ends with both.
+bool SuffixesDiffer(std::string_view a, std::string_view b) {
+  const std::size_t common = std::min(a.size(), b.size());
+  return a.substr(a.size() - common) != b.substr(b.size() - common);
+}
+
+// What tells most patterns apart at once.
+bool AllLiteralPartsDiffer(const Pattern& a, const Pattern& b) {
   return std::ranges::all_of(a.expansions(), [&b](const Expansion& x) {
     return std::ranges::all_of(b.expansions(), [&x](const Expansion& y) {
-      return PrefixesDiffer(x.literal_prefix, y.literal_prefix);
+      return PrefixesDiffer(x.literal_prefix, y.literal_prefix) ||
+             SuffixesDiffer(x.literal_suffix, y.literal_suffix);
     });
   });
 }
@@ -84,7 +92,7 @@ Result<Witness> Overlap(const Pattern& a, const Pattern& b, Budget& budget) {
                     1)) {
     return TooComplex();
   }
-  if (AllPrefixesDiffer(a, b)) return Witness();
+  if (AllLiteralPartsDiffer(a, b)) return Witness();
   const std::size_t steps = a.token_count() * b.token_count();
   if (steps <= kDirectStepsMax && path_a != nullptr) return MatchPath(*path_a, b, steps, budget);
   if (steps <= kDirectStepsMax && path_b != nullptr) return MatchPath(*path_b, a, steps, budget);

@@ -116,16 +116,20 @@ std::string CanonicalText(std::span<const Token> tokens, std::span<const CharCla
 
 // Sets what Expansion says besides its tokens.
 void DescribeLiteralPart(Expansion& expansion) {
-  for (const Token& token : expansion.tokens) {
-    if (token.kind == Kind::kLiteral) {
-      AppendUtf8(expansion.literal_prefix, token.value);
-    } else if (token.kind == Kind::kSlash) {
-      expansion.literal_prefix.push_back('/');
-    } else {
-      expansion.is_literal = false;
-      return;
-    }
+  const std::vector<Token>& tokens = expansion.tokens;
+  const auto is_fixed = [](const Token& token) {
+    return token.kind == Kind::kLiteral || token.kind == Kind::kSlash;
+  };
+  const auto append = [](std::string& text, const Token& token) {
+    AppendUtf8(text, token.kind == Kind::kSlash ? U'/' : token.value);
+  };
+  const auto first = std::ranges::find_if_not(tokens, is_fixed);
+  const auto last = std::find_if_not(tokens.rbegin(), tokens.rend(), is_fixed).base();
+  expansion.is_literal = first == tokens.end();
+  for (auto token = tokens.begin(); token != first; ++token) {
+    append(expansion.literal_prefix, *token);
   }
+  for (auto token = last; token != tokens.end(); ++token) append(expansion.literal_suffix, *token);
 }
 
 }  // namespace

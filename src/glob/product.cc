@@ -288,9 +288,10 @@ class Unwinder {
 }  // namespace
 
 Error TooComplex() {
-  return Error(Errc::kPatternTooComplex,
-               "comparing the patterns takes too long; use fewer wildcards, classes and branches, "
-               "or reserve a directory instead");
+  return Error(
+      Errc::kPatternTooComplex,
+      "comparing the patterns with all that is held takes too long; ask for fewer at once, "
+      "with fewer wildcards, classes and branches, or for a directory");
 }
 
 Result<std::optional<std::size_t>> FindCommon(std::span<const Op> program, ProgramClasses& classes,

@@ -32,8 +32,9 @@ struct Token {
 // (4) Every segment matches at least one segment a path can have.
 struct Expansion {
   std::vector<Token> tokens;
-  // The bytes that every match begins with: all of the path when `is_literal`.
+  // The bytes that every match begins and ends with: all of the path when `is_literal`.
   std::string literal_prefix;
+  std::string literal_suffix;
   bool is_literal = true;
 };
 
