@@ -125,8 +125,11 @@ Router::Params Router::Take(const Entry& entry, std::span<const std::string_view
 
 Router::Match Router::FindAmong(Fit fit, Method method, const Path& path) const {
   std::vector<Method> allowed;
+  const Entry* best = nullptr;
   for (const Entry& entry : entries_) {
     if (HowFits(entry, path) != fit) continue;
+    if (best == nullptr) best = &entry;
+    if (MoreLiteral(*best, entry)) break;  // what is less literal does not count
     if (entry.route->method == method) {
       return {.kind = Match::Kind::kFound,
               .route = entry.route,

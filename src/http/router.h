@@ -12,7 +12,8 @@
 namespace interlock::http {
 
 // Finds the route of a request. Of several templates that fit a path the most literal one counts,
-// segment by segment from the left, whatever the order of the table.
+// segment by segment from the left, whatever the order of the table; a method that it does not take
+// is not looked for among the others.
 //
 // Where a template has parameters, a slash at the end of the path does not count. A path that ends
 // where only parameters are missing still finds its route, with these empty: it is the request that
