@@ -36,6 +36,12 @@ inline constexpr char kContactRemoved[] = "contact.removed";
 inline constexpr char kMessageCreated[] = "message.created";
 inline constexpr char kMessageRead[] = "message.read";
 inline constexpr char kMessageAck[] = "message.ack";
+inline constexpr char kReservationCreated[] = "reservation.created";
+inline constexpr char kReservationRenewed[] = "reservation.renewed";
+inline constexpr char kReservationReleased[] = "reservation.released";
+inline constexpr char kReservationTransferred[] = "reservation.transferred";
+inline constexpr char kReservationExpired[] = "reservation.expired";
+inline constexpr char kReservationConflict[] = "reservation.conflict";  // live only
 }  // namespace event_type
 
 }  // namespace interlock::domain

@@ -38,6 +38,7 @@ struct RecipientFacts {
   bool sender_is_contact = false;
   bool posted_in_thread = false;     // it has itself sent a message of that thread
   bool sender_is_in_thread = false;  // the sender has sent or received one
+  bool holds_overlap = false;        // see service::FindSharedWork(); not looked up here
 };
 
 // The message that the facts are asked for.

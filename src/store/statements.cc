@@ -12,6 +12,7 @@
 #include "store/meta.h"
 #include "store/ping.h"
 #include "store/receipts.h"
+#include "store/reservations.h"
 #include "store/schema.h"
 #include "store/threads.h"
 #include "store/topics.h"
@@ -32,6 +33,7 @@ std::span<const db::NamedSql> Statements() {
              MetaStatements(),
              PingStatements(),
              ReceiptStatements(),
+             ReservationStatements(),
              ThreadStatements(),
              TopicStatements(),
          }) {

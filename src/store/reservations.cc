@@ -1,0 +1,470 @@
+#include "store/reservations.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "base/time_text.h"
+#include "domain/event.h"
+#include "glob/overlap.h"
+#include "glob/prefix.h"
+#include "glob/product.h"
+#include "json/object_text.h"
+#include "store/events.h"
+
+namespace interlock::store {
+namespace {
+
+using domain::Access;
+using domain::Conflict;
+using domain::Reservation;
+
+#define IL_RESERVATION_COLUMNS                                                          \
+  "r.id, r.project, r.agent, r.pattern, r.literal, r.is_exclusive, r.reason, r.fence, " \
+  "r.created_at, r.expires_at, r.released_at"
+constexpr int kReservationColumns = 11;
+constexpr int kPatternColumn = 3;
+constexpr int kLiteralColumn = 4;
+
+// reservations_by_prefix, and the primary key of agents. ?2 = now, ?3 = the agent whose own claims
+// do not count, ?4 = 1 when only exclusive ones count. An agent of another project is alive all the
+// same, but nothing more of it is told.
+#define IL_HOLDS                                                                           \
+  IL_RESERVATION_COLUMNS                                                                   \
+  ", CASE WHEN a.project = r.project THEN a.name END, a.last_seen, a.project = r.project " \
+  "FROM reservations AS r "                                                                \
+  "LEFT JOIN agents AS a ON a.id = r.agent AND a.deregistered_at IS NULL "                 \
+  "WHERE r.released_at IS NULL AND r.project = ?1 AND r.expires_at > ?2 "                  \
+  "AND r.agent <> ?3 AND r.is_exclusive >= ?4 AND "
+constexpr std::size_t kHoldParameters = 4;
+constexpr std::size_t kKeysPerStatement = glob::kKeyDepthMax + 2;
+constexpr db::Sql kHoldsAt =
+    "SELECT " IL_HOLDS
+    "r.prefix IN (?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)";
+constexpr db::Sql kHoldsUnder = "SELECT " IL_HOLDS "r.prefix >= ?5 AND r.prefix < ?6";
+constexpr db::Sql kHoldsAnywhere = "SELECT " IL_HOLDS "r.prefix >= ''";
+#undef IL_HOLDS
+
+// reservations' primary key.
+constexpr db::Sql kFind =
+    "SELECT " IL_RESERVATION_COLUMNS " FROM reservations AS r WHERE r.id = ?1";
+
+// reservations' primary key.
+constexpr db::Sql kFindUnchanged =
+    "SELECT " IL_RESERVATION_COLUMNS " FROM reservations AS r WHERE r.id = ?1 AND r.version = 1";
+
+// reservations_held_by: an agent's own active ones are few.
+constexpr db::Sql kFindSame =
+    "SELECT " IL_RESERVATION_COLUMNS
+    " FROM reservations AS r WHERE r.released_at IS NULL AND r.project = ?1 AND r.agent = ?2 "
+    "AND r.expires_at > ?3 AND r.canonical = ?4 AND r.is_exclusive = ?5 "
+    "ORDER BY r.expires_at DESC LIMIT 1";
+
+// reservations_held_by.
+constexpr db::Sql kCountHeldBy =
+    "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND project = ?1 AND agent = ?2 "
+    "AND expires_at > ?3";
+
+// reservations_held_by, in its order.
+constexpr db::Sql kHeldBy =
+    "SELECT " IL_RESERVATION_COLUMNS
+    " FROM reservations AS r WHERE r.released_at IS NULL AND r.project = ?1 AND r.agent = ?2 "
+    "AND r.expires_at > ?3 ORDER BY r.expires_at";
+
+// reservations_held_by: an agent's own unreleased ones are few.
+constexpr db::Sql kActiveOfAgent =
+    "SELECT " IL_RESERVATION_COLUMNS
+    " FROM reservations AS r WHERE r.released_at IS NULL AND r.agent = ?1 AND r.expires_at > ?2";
+
+// reservations_of_agent, in its order from the end.
+constexpr db::Sql kOfAgent = "SELECT " IL_RESERVATION_COLUMNS
+                             " FROM reservations AS r WHERE r.agent = ?2 "
+                             "AND r.project = coalesce(?1, r.project) "
+                             "ORDER BY r.created_at DESC LIMIT ?3";
+
+// reservations_of_project, in its order from the end.
+constexpr db::Sql kOfProject =
+    "SELECT " IL_RESERVATION_COLUMNS
+    " FROM reservations AS r WHERE r.released_at IS NULL AND r.project = ?1 "
+    "AND r.expires_at > ?2 ORDER BY r.created_at DESC LIMIT ?3";
+
+// fences' primary key.
+constexpr db::Sql kTakeFence =
+    "INSERT INTO fences (project, last) VALUES (?1, 1) "
+    "ON CONFLICT (project) DO UPDATE SET last = last + 1 RETURNING last";
+
+// reservations' primary key.
+constexpr db::Sql kInsert =
+    "INSERT INTO reservations (id, project, agent, pattern, literal, is_exclusive, reason, fence, "
+    "created_at, expires_at, released_at, canonical, prefix) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
+// reservations' primary key.
+constexpr db::Sql kUpdate =
+    "UPDATE reservations SET agent = ?2, reason = ?3, fence = ?4, expires_at = ?5, "
+    "released_at = ?6, version = version + 1 WHERE id = ?1";
+
+// reservations_held_by, once per agent of the list.
+constexpr std::size_t kAgentsPerStatement = 64;
+constexpr db::Sql kHeldByAny =
+    "SELECT agent, pattern, literal FROM reservations "
+    "WHERE released_at IS NULL AND project = ?1 AND expires_at > ?2 AND agent IN ("
+    "?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27,"
+    "?28,?29,?30,?31,?32,?33,?34,?35,?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,?49,?50,"
+    "?51,?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66)";
+
+// reservations_expiring for the ids, then the primary keys of both tables.
+#define IL_EXPIRED                                                                       \
+  "e.id FROM reservations AS e WHERE e.released_at IS NULL AND e.expires_at < ?1 "       \
+  "AND NOT EXISTS (SELECT 1 FROM agents AS a WHERE a.id = e.agent AND a.last_seen > ?2 " \
+  "AND a.deregistered_at IS NULL) ORDER BY e.expires_at "
+constexpr db::Sql kFindExpired = "SELECT " IL_EXPIRED "LIMIT 1";
+constexpr db::Sql kSweep =
+    "DELETE FROM reservations AS r WHERE r.id IN (SELECT " IL_EXPIRED
+    "LIMIT ?3) "
+    "RETURNING id, project, agent, pattern, literal, is_exclusive, reason, fence, created_at, "
+    "expires_at, released_at";
+#undef IL_EXPIRED
+
+// reservations_released.
+constexpr db::Sql kFindReleased =
+    "SELECT id FROM reservations WHERE released_at IS NOT NULL AND released_at < ?1 LIMIT 1";
+
+// reservations_released for the ids, then the primary key.
+constexpr db::Sql kPruneReleased =
+    "DELETE FROM reservations WHERE id IN (SELECT id FROM reservations "
+    "WHERE released_at IS NOT NULL AND released_at < ?1 ORDER BY released_at LIMIT ?2)";
+
+// reservations_expiring.
+constexpr db::Sql kCountActive =
+    "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND expires_at > ?1";
+
+constexpr db::NamedSql kStatements[] = {
+    IL_SQL(kHoldsAt),     IL_SQL(kHoldsUnder),  IL_SQL(kHoldsAnywhere), IL_SQL(kFind),
+    IL_SQL(kHeldBy),      IL_SQL(kOfAgent),     IL_SQL(kOfProject),     IL_SQL(kTakeFence),
+    IL_SQL(kInsert),      IL_SQL(kUpdate),      IL_SQL(kSweep),         IL_SQL(kPruneReleased),
+    IL_SQL(kCountActive), IL_SQL(kFindSame),    IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
+    IL_SQL(kHeldByAny),   IL_SQL(kFindExpired), IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
+};
+
+// The columns in the order of the statements above.
+Reservation ReservationFrom(const db::Row& row) {
+  Reservation reservation{
+      .id = row.String(0),
+      .project = row.String(1),
+      .agent = row.String(2),
+      .pattern = row.String(3),
+      .literal = row.Bool(4),
+      .access = row.Bool(5) ? Access::kExclusive : Access::kShared,
+      .reason = row.String(6),
+      .fence = row.Int(7),
+      .created_at = {row.Int(8)},
+      .expires_at = {row.Int(9)},
+  };
+  if (const auto at = row.OptionalInt(10)) reservation.released_at = Timestamp{*at};
+  return reservation;
+}
+
+std::optional<std::int64_t> ReleasedMicros(const Reservation& reservation) {
+  if (!reservation.released_at) return std::nullopt;
+  return reservation.released_at->micros;
+}
+
+// Calls `on_row` for each row that the index of prefixes gives.
+Result<void> ForEachHold(db::Connection& connection, const Claim& claim, Timestamp now,
+                         const db::Connection::OnRow& on_row) {
+  const glob::KeySet keys = glob::OverlapKeys(claim.pattern);
+  std::array<db::Value, kHoldParameters + kKeysPerStatement> values;
+  values[0] = claim.project;
+  values[1] = now.micros;
+  values[2] = claim.agent;
+  values[3] = std::int64_t{claim.access == Access::kShared};
+  if (!keys.exact.empty()) {
+    for (std::size_t i = 0; i < kKeysPerStatement; ++i) {
+      values[kHoldParameters + i] =
+          std::string_view(keys.exact[std::min(i, keys.exact.size() - 1)]);
+    }
+    IL_TRY_VOID(connection.Execute(kHoldsAt, values, on_row));
+  }
+  if (!keys.under) return {};
+  values[kHoldParameters] = std::string_view(keys.under->lo);
+  if (!keys.under->hi) {
+    IL_TRY_VOID(
+        connection.Execute(kHoldsAnywhere, std::span(values).first(kHoldParameters), on_row));
+    return {};
+  }
+  values[kHoldParameters + 1] = std::string_view(*keys.under->hi);
+  IL_TRY_VOID(
+      connection.Execute(kHoldsUnder, std::span(values).first(kHoldParameters + 2), on_row));
+  return {};
+}
+
+template <typename... Args>
+Result<std::int64_t> Count(db::Connection& connection, const db::Sql& sql, const Args&... args) {
+  IL_TRY(const auto count,
+         connection.One(sql, [](const db::Row& row) { return row.Int(0); }, args...));
+  return count.value_or(0);
+}
+
+template <typename... Args>
+Result<std::vector<Reservation>> ReadAll(db::Connection& connection, const db::Sql& sql,
+                                         const Args&... args) {
+  std::vector<Reservation> all;
+  IL_TRY_VOID(connection.ForEach(
+      sql, [&](const db::Row& row) { all.push_back(ReservationFrom(row)); }, args...));
+  return all;
+}
+
+}  // namespace
+
+Result<glob::Pattern> ParseClaim(std::string_view text, bool literal) {
+  return literal ? glob::Pattern::Literal(text) : glob::Pattern::Parse(text);
+}
+
+namespace {
+
+// To read a row of what is held, in the steps of a glob::Budget.
+constexpr std::int64_t kStepsPerRow = 8;
+
+// The patterns that are held are compared again and again: what was parsed once is kept, each
+// thread for itself, until it is too much.
+Result<std::shared_ptr<const glob::Pattern>> KnownPattern(std::string_view text, bool literal) {
+  constexpr std::size_t kBytesMax = std::size_t{8} << 20U;
+  struct Known {
+    std::unordered_map<std::string, std::shared_ptr<const glob::Pattern>> patterns;
+    std::size_t bytes = 0;
+  };
+  thread_local Known known;
+  std::string key = literal ? "=" : "*";
+  key += text;
+  if (const auto found = known.patterns.find(key); found != known.patterns.end()) {
+    return found->second;
+  }
+  IL_TRY(glob::Pattern parsed, ParseClaim(text, literal));
+  // What a token and its share of the rest take, about.
+  constexpr std::size_t kBytesPerToken = 16;
+  known.bytes += 512 + 4 * text.size() + kBytesPerToken * parsed.token_count();
+  if (known.bytes > kBytesMax) known = {};
+  auto pattern = std::make_shared<const glob::Pattern>(std::move(parsed));
+  known.patterns.emplace(std::move(key), pattern);
+  return pattern;
+}
+
+}  // namespace
+
+Result<std::vector<Conflict>> FindConflicts(db::Connection& connection, const Claim& claim,
+                                            Timestamp now, Duration grace, glob::Budget& budget) {
+  std::vector<Conflict> conflicts;
+  const auto compare = [&](const db::Row& row) -> Result<void> {
+    if (!budget.Spend(kStepsPerRow)) return glob::TooComplex();
+    IL_TRY(const auto pattern, KnownPattern(row.Text(kPatternColumn), row.Bool(kLiteralColumn)));
+    IL_TRY(std::optional<std::string> witness, glob::Overlap(claim.pattern, *pattern, budget));
+    if (!witness) return {};
+    Reservation held = ReservationFrom(row);
+    Conflict conflict{
+        .reservation_id = std::move(held.id),
+        .agent = held.agent,
+        .held_by = row.IsNull(kReservationColumns) ? std::move(held.agent)
+                                                   : row.String(kReservationColumns),
+        .pattern = std::move(held.pattern),
+        .access = held.access,
+        .reason = std::move(held.reason),
+        .fence = held.fence,
+        .expires_at = held.expires_at,
+        .requested = claim.pattern.text(),
+        .witness = *std::move(witness),
+    };
+    std::optional<Timestamp> seen;
+    if (const auto at = row.OptionalInt(kReservationColumns + 1)) seen = Timestamp{*at};
+    conflict.holder_state = domain::StateOf(seen, now, grace);
+    if (seen && row.Bool(kReservationColumns + 2)) conflict.last_seen = seen;
+    conflicts.push_back(std::move(conflict));
+    return {};
+  };
+  IL_TRY_VOID(ForEachHold(connection, claim, now, compare));
+  std::ranges::sort(conflicts, {}, &Conflict::fence);
+  return conflicts;
+}
+
+Result<std::optional<Reservation>> FindReservation(db::Connection& connection,
+                                                   std::string_view id) {
+  return connection.One(kFind, ReservationFrom, id);
+}
+
+Result<std::optional<Reservation>> FindUnchanged(db::Connection& connection, std::string_view id) {
+  return connection.One(kFindUnchanged, ReservationFrom, id);
+}
+
+Result<std::optional<Reservation>> FindSame(db::Connection& connection, const Claim& claim,
+                                            Timestamp now) {
+  return connection.One(kFindSame, ReservationFrom, claim.project, claim.agent, now.micros,
+                        claim.pattern.canonical(), claim.access == Access::kExclusive);
+}
+
+Result<std::int64_t> CountHeldBy(db::Connection& connection, std::string_view project,
+                                 std::string_view agent, Timestamp now) {
+  return Count(connection, kCountHeldBy, project, agent, now.micros);
+}
+
+Result<std::vector<Reservation>> ListHeldBy(db::Connection& connection, std::string_view project,
+                                            std::string_view agent, Timestamp now) {
+  return ReadAll(connection, kHeldBy, project, agent, now.micros);
+}
+
+Result<std::vector<HeldPattern>> ListHeldByAny(db::Connection& connection, std::string_view project,
+                                               std::span<const std::string> agents, Timestamp now) {
+  std::vector<HeldPattern> all;
+  const auto take = [&](const db::Row& row) -> Result<void> {
+    all.push_back({.agent = row.String(0), .pattern = row.String(1), .literal = row.Bool(2)});
+    return {};
+  };
+  std::array<db::Value, 2 + kAgentsPerStatement> values;
+  values[0] = project;
+  values[1] = now.micros;
+  for (std::size_t begin = 0; begin < agents.size(); begin += kAgentsPerStatement) {
+    const auto some = agents.subspan(begin, std::min(kAgentsPerStatement, agents.size() - begin));
+    for (std::size_t i = 0; i < kAgentsPerStatement; ++i) {
+      values[2 + i] = std::string_view(some[std::min(i, some.size() - 1)]);
+    }
+    IL_TRY_VOID(connection.Execute(kHeldByAny, values, take));
+  }
+  return all;
+}
+
+Result<std::vector<Reservation>> ListActiveOfAgent(db::Connection& connection,
+                                                   std::string_view agent, Timestamp now) {
+  return ReadAll(connection, kActiveOfAgent, agent, now.micros);
+}
+
+Result<std::vector<Reservation>> ListOfAgent(db::Connection& connection,
+                                             std::optional<std::string_view> project,
+                                             std::string_view agent, std::int64_t limit) {
+  return ReadAll(connection, kOfAgent, project, agent, limit);
+}
+
+Result<std::vector<Reservation>> ListOfProject(db::Connection& connection, std::string_view project,
+                                               Timestamp now, std::int64_t limit) {
+  return ReadAll(connection, kOfProject, project, now.micros, limit);
+}
+
+Result<std::int64_t> TakeFence(db::Transaction& tx, std::string_view project) {
+  IL_TRY(const auto fence,
+         tx->One(kTakeFence, [](const db::Row& row) { return row.Int(0); }, project));
+  if (!fence) return Error(Errc::kInternal, "a fence was taken, and none came back");
+  return *fence;
+}
+
+Result<void> InsertReservation(db::Transaction& tx, const Reservation& reservation,
+                               const glob::Pattern& pattern) {
+  const std::string prefix = glob::PrefixKey(pattern);
+  IL_TRY_VOID(
+      tx->Run(kInsert, reservation.id, reservation.project, reservation.agent, reservation.pattern,
+              reservation.literal, reservation.access == Access::kExclusive, reservation.reason,
+              reservation.fence, reservation.created_at.micros, reservation.expires_at.micros,
+              ReleasedMicros(reservation), pattern.canonical(), prefix));
+  return {};
+}
+
+Result<void> UpdateReservation(db::Transaction& tx, const Reservation& reservation) {
+  IL_TRY_VOID(tx->Run(kUpdate, reservation.id, reservation.agent, reservation.reason,
+                      reservation.fence, reservation.expires_at.micros,
+                      ReleasedMicros(reservation)));
+  return {};
+}
+
+Result<std::vector<Reservation>> SweepReservations(db::Transaction& tx, const SweepQuery& query) {
+  auto swept = ReadAll(tx.connection(), kSweep, query.expired_before.micros,
+                       query.seen_after.micros, query.limit);
+  if (swept.ok()) std::ranges::sort(*swept, {}, &Reservation::expires_at);
+  return swept;
+}
+
+Result<bool> HasExpired(db::Connection& connection, const SweepQuery& query) {
+  IL_TRY(const auto found, connection.One(
+                               kFindExpired, [](const db::Row& row) { return row.String(0); },
+                               query.expired_before.micros, query.seen_after.micros));
+  return found.has_value();
+}
+
+Result<bool> HasReleased(db::Connection& connection, Timestamp released_before) {
+  IL_TRY(const auto found, connection.One(
+                               kFindReleased, [](const db::Row& row) { return row.String(0); },
+                               released_before.micros));
+  return found.has_value();
+}
+
+Result<std::int64_t> PruneReleased(db::Transaction& tx, Timestamp released_before,
+                                   std::int64_t limit) {
+  return tx->Run(kPruneReleased, released_before.micros, limit);
+}
+
+Result<std::int64_t> CountActive(db::Connection& connection, Timestamp now) {
+  return Count(connection, kCountActive, now.micros);
+}
+
+std::string ReservationJson(const Reservation& reservation, Timestamp now) {
+  json::ObjectText text;
+  text.Add("id", reservation.id)
+      .Add("agent_id", reservation.agent)
+      .Add("project", reservation.project)
+      .Add("path_pattern", reservation.pattern);
+  if (reservation.literal) text.Add("literal", true);
+  text.Add("exclusive", reservation.access == Access::kExclusive);
+  if (!reservation.reason.empty()) text.Add("reason", reservation.reason);
+  text.Add("fence", reservation.fence)
+      .Add("created_at", FormatRfc3339(reservation.created_at))
+      .Add("expires_at", FormatRfc3339(reservation.expires_at));
+  if (reservation.released_at) text.Add("released_at", FormatRfc3339(*reservation.released_at));
+  return text.Add("is_active", domain::IsActive(reservation, now)).Text();
+}
+
+std::string ConflictJson(const Conflict& conflict) {
+  json::ObjectText text;
+  if (conflict.reservation_id) {
+    text.Add("reservation_id", *conflict.reservation_id);
+  } else {
+    text.Add("waiting", true);
+  }
+  text.Add("agent_id", conflict.agent)
+      .Add("held_by", conflict.held_by)
+      .Add("pattern", conflict.pattern)
+      .Add("exclusive", conflict.access == Access::kExclusive);
+  if (!conflict.reason.empty()) text.Add("reason", conflict.reason);
+  text.Add("expires_at", FormatRfc3339(conflict.expires_at));
+  if (conflict.fence) text.Add("fence", *conflict.fence);
+  if (conflict.last_seen) text.Add("last_seen", FormatRfc3339(*conflict.last_seen));
+  return text.Add("holder_state", Name(conflict.holder_state))
+      .Add("requested", conflict.requested)
+      .Add("witness", conflict.witness)
+      .Text();
+}
+
+std::string RefusalJson(std::string_view agent, const std::vector<std::string>& patterns,
+                        std::span<const Conflict> conflicts) {
+  json::ArrayText texts;
+  for (const Conflict& one : conflicts) texts.AddRaw(ConflictJson(one));
+  return json::ObjectText()
+      .Add("agent_id", agent)
+      .Add("path_patterns", patterns)
+      .Add("conflicts", texts)
+      .Text();
+}
+
+Result<void> AppendReservationEvent(db::Transaction& tx, std::string_view type,
+                                    const Reservation& reservation, std::string_view agent,
+                                    Timestamp at) {
+  IL_TRY_VOID(AppendEvent(tx, {.type = std::string(type),
+                               .project = reservation.project,
+                               .entity_id = reservation.id,
+                               .agent = std::string(agent),
+                               .created_at = at,
+                               .data = ReservationJson(reservation, at)}));
+  return {};
+}
+
+std::span<const db::NamedSql> ReservationStatements() { return kStatements; }
+
+}  // namespace interlock::store

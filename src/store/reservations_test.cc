@@ -1,0 +1,272 @@
+#include "store/reservations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "glob/overlap.h"
+#include "store/agents.h"
+#include "store/store_fixture.h"
+#include "testing/seeded_random.h"
+
+namespace interlock::store {
+namespace {
+
+using domain::Access;
+using domain::Conflict;
+using domain::HolderState;
+using domain::Reservation;
+using std::chrono::minutes;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
+using Names = std::vector<std::string>;
+
+class ReservationsTest : public StoreTest {
+ protected:
+  // Grants without asking anybody.
+  Reservation Grant(const std::string& agent, const std::string& pattern,
+                    Access access = Access::kExclusive, const std::string& project = "p",
+                    Duration lease = minutes(30)) {
+    auto granted = Write<Reservation>([&](db::Transaction& tx) -> Result<Reservation> {
+      IL_TRY(const std::int64_t fence, TakeFence(tx, project));
+      const Reservation reservation{.id = "r" + std::to_string(++granted_),
+                                    .project = project,
+                                    .agent = agent,
+                                    .pattern = pattern,
+                                    .access = access,
+                                    .reason = "because",
+                                    .fence = fence,
+                                    .created_at = clock_.Now(),
+                                    .expires_at = clock_.Now() + lease};
+      IL_TRY(const glob::Pattern parsed, ParseClaim(pattern, false));
+      IL_TRY_VOID(InsertReservation(tx, reservation, parsed));
+      return reservation;
+    });
+    return granted.value();
+  }
+  void Release(Reservation reservation) {
+    reservation.released_at = clock_.Now();
+    ASSERT_TRUE(
+        Write<void>([&](db::Transaction& tx) { return UpdateReservation(tx, reservation); }).ok());
+  }
+  void Register(const std::string& id, const std::string& name) {
+    const std::array hash = {static_cast<std::byte>(++registered_)};
+    const domain::Agent agent = {
+        .id = id, .project = "p", .session_id = id, .name = name, .last_seen = clock_.Now()};
+    ASSERT_TRUE(
+        Write<void>([&](db::Transaction& tx) { return InsertAgent(tx, agent, hash); }).ok());
+  }
+
+  std::vector<Conflict> Conflicts(const std::string& agent, const std::string& pattern,
+                                  Access access = Access::kExclusive,
+                                  const std::string& project = "p") {
+    const glob::Pattern parsed = ParseClaim(pattern, false).value();
+    glob::Budget budget;
+    return FindConflicts(connection(), {project, agent, parsed, access}, clock_.Now(), minutes(5),
+                         budget)
+        .value();
+  }
+  Names Ids(const std::vector<Conflict>& conflicts) {
+    Names ids;
+    for (const Conflict& conflict : conflicts) ids.push_back(conflict.reservation_id.value_or("-"));
+    return ids;
+  }
+  Names Ids(const std::vector<Reservation>& reservations) {
+    Names ids;
+    for (const Reservation& reservation : reservations) ids.push_back(reservation.id);
+    return ids;
+  }
+
+ private:
+  int granted_ = 0;
+  int registered_ = 0;
+};
+
+TEST_F(ReservationsTest, AConflictSaysAllThatIsKnownOfWhatIsInTheWay) {
+  Register("a", "Quiet Fox");
+  const Reservation held = Grant("a", "src/*.cc");
+  clock_.Advance(minutes(6));
+  const std::vector<Conflict> conflicts = Conflicts("b", "src/main.*");
+  EXPECT_THAT(conflicts, ElementsAre(Conflict{.reservation_id = held.id,
+                                              .agent = "a",
+                                              .held_by = "Quiet Fox",
+                                              .pattern = "src/*.cc",
+                                              .access = Access::kExclusive,
+                                              .reason = "because",
+                                              .fence = 1,
+                                              .expires_at = held.expires_at,
+                                              .last_seen = held.created_at,
+                                              .holder_state = HolderState::kStale,
+                                              .requested = "src/main.*",
+                                              .witness = "src/main.cc"}));
+}
+
+TEST_F(ReservationsTest, AnUnregisteredHolderIsNamedByItsId) {
+  Grant("ghost", "a");
+  const auto conflicts = Conflicts("b", "a");
+  ASSERT_EQ(conflicts.size(), 1U);
+  EXPECT_EQ(conflicts[0].held_by, "ghost");
+  EXPECT_EQ(conflicts[0].last_seen, std::nullopt);
+  EXPECT_EQ(conflicts[0].holder_state, HolderState::kUnknown);
+}
+
+TEST_F(ReservationsTest, WhoConflictsWithWhom) {
+  Grant("a", "x", Access::kExclusive);
+  Grant("a", "y", Access::kShared);
+  const struct {
+    std::string agent, pattern;
+    Access access;
+    Names in_the_way;
+  } kCases[] = {
+      {"b", "x", Access::kExclusive, {"r1"}}, {"b", "x", Access::kShared, {"r1"}},
+      {"b", "y", Access::kExclusive, {"r2"}}, {"b", "y", Access::kShared, {}},
+      {"a", "x", Access::kExclusive, {}},     {"b", "**", Access::kExclusive, {"r1", "r2"}},
+      {"", "x", Access::kShared, {"r1"}},     {"b", "z", Access::kExclusive, {}},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(Ids(Conflicts(c.agent, c.pattern, c.access)), c.in_the_way)
+        << c.agent << " " << c.pattern;
+  }
+  EXPECT_THAT(Conflicts("b", "x", Access::kExclusive, "q"), IsEmpty()) << "another project";
+}
+
+TEST_F(ReservationsTest, WhatRanOutOrWasReleasedHoldsNothing) {
+  const Reservation first = Grant("a", "x", Access::kExclusive, "p", minutes(1));
+  const Reservation second = Grant("a", "x/y");
+  EXPECT_EQ(Ids(Conflicts("b", "{x,x/y}")), (Names{"r1", "r2"}));
+  clock_.Advance(minutes(1) - Duration(1));
+  EXPECT_EQ(Ids(Conflicts("b", "x")), Names{"r1"});
+  clock_.Advance(Duration(1));
+  EXPECT_THAT(Conflicts("b", "x"), IsEmpty());
+  Release(second);
+  EXPECT_THAT(Conflicts("b", "x/y"), IsEmpty());
+  EXPECT_EQ(FindReservation(connection(), first.id).value(), first) << "it is still there";
+}
+
+// The index of prefixes must never hide what the exact comparison would find.
+TEST_F(ReservationsTest, WhatTheIndexGivesIsWhatComparingAllWouldGive) {
+  std::mt19937_64 random(testing::TestSeed());
+  const std::array<std::string, 9> kParts = {"a", "b",     "*",    "**", "a*",
+                                             "?", "{a,b}", "[ab]", "c.x"};
+  const auto pattern = [&] {
+    std::string text;
+    for (std::size_t depth = random() % 4;; --depth) {
+      text += kParts[random() % kParts.size()];
+      if (depth == 0) return text;
+      text += '/';
+    }
+  };
+  std::vector<Reservation> all;
+  for (int i = 0; i < 150; ++i) all.push_back(Grant("a", pattern()));
+  for (int i = 0; i < 150; ++i) {
+    const std::string asked = pattern();
+    const glob::Pattern parsed = ParseClaim(asked, false).value();
+    Names expected;
+    for (const Reservation& held : all) {
+      const auto other = ParseClaim(held.pattern, false);
+      if (glob::Overlap(parsed, *other).value()) expected.push_back(held.id);
+    }
+    EXPECT_EQ(Ids(Conflicts("b", asked)), expected) << asked;
+  }
+}
+
+TEST_F(ReservationsTest, TheSameClaimIsTheSamePathsHoweverTheyAreWritten) {
+  const Reservation held = Grant("a", "src/{x,y}");
+  const auto same = [&](const std::string& agent, const std::string& text, Access access) {
+    const glob::Pattern pattern = ParseClaim(text, false).value();
+    return FindSame(connection(), {"p", agent, pattern, access}, clock_.Now()).value();
+  };
+  EXPECT_EQ(same("a", "./src//{y,x}", Access::kExclusive), held);
+  EXPECT_EQ(same("a", "src/{x,y}", Access::kShared), std::nullopt);
+  EXPECT_EQ(same("b", "src/{x,y}", Access::kExclusive), std::nullopt);
+  EXPECT_EQ(same("a", "src/x", Access::kExclusive), std::nullopt);
+  EXPECT_EQ(CountHeldBy(connection(), "p", "a", clock_.Now()).value(), 1);
+  clock_.Advance(minutes(30));
+  EXPECT_EQ(same("a", "src/{x,y}", Access::kExclusive), std::nullopt);
+  EXPECT_EQ(CountHeldBy(connection(), "p", "a", clock_.Now()).value(), 0);
+}
+
+TEST_F(ReservationsTest, FencesRiseInEachProjectAndAreNotGivenAgain) {
+  EXPECT_EQ(Grant("a", "x").fence, 1);
+  EXPECT_EQ(Grant("a", "y").fence, 2);
+  EXPECT_EQ(Grant("a", "x", Access::kExclusive, "q").fence, 1);
+  clock_.Advance(minutes(60));
+  ASSERT_EQ(Write<std::vector<Reservation>>([&](db::Transaction& tx) {
+              return SweepReservations(tx, {.expired_before = clock_.Now(), .limit = 10});
+            })->size(),
+            3U);
+  EXPECT_EQ(Grant("a", "z").fence, 3) << "though no reservation is left";
+}
+
+TEST_F(ReservationsTest, ListsHaveTheNewestFirst) {
+  Grant("a", "x", Access::kExclusive, "p", minutes(1));
+  clock_.Advance(minutes(1));
+  const Reservation second = Grant("a", "y");
+  clock_.Advance(minutes(1));
+  Grant("b", "z");
+  clock_.Advance(minutes(1));
+  Grant("a", "x", Access::kExclusive, "q");
+  Release(second);
+  EXPECT_EQ(Ids(ListOfAgent(connection(), std::nullopt, "a", 10).value()),
+            (Names{"r4", "r2", "r1"}));
+  EXPECT_EQ(Ids(ListOfAgent(connection(), "p", "a", 10).value()), (Names{"r2", "r1"}));
+  EXPECT_EQ(Ids(ListOfAgent(connection(), "p", "a", 1).value()), Names{"r2"});
+  EXPECT_EQ(Ids(ListOfProject(connection(), "p", clock_.Now(), 10).value()), Names{"r3"});
+  EXPECT_EQ(Ids(ListHeldBy(connection(), "p", "b", clock_.Now()).value()), Names{"r3"});
+  EXPECT_EQ(CountActive(connection(), clock_.Now()).value(), 2);
+}
+
+TEST_F(ReservationsTest, TheSweepTakesWhatRanOutAndWhoseOwnerIsGone) {
+  Grant("ghost", "a", Access::kExclusive, "p", minutes(1));
+  Grant("live", "b", Access::kExclusive, "p", minutes(1));
+  Grant("quiet", "c", Access::kExclusive, "p", minutes(1));
+  Release(Grant("ghost", "d", Access::kExclusive, "p", minutes(1)));
+  Grant("ghost", "e", Access::kExclusive, "p", minutes(60));
+  Register("quiet", "Quiet");
+  clock_.Advance(minutes(10));
+  Register("live", "Live");
+  const auto sweep = [&](std::int64_t limit) {
+    return Ids(Write<std::vector<Reservation>>([&](db::Transaction& tx) {
+                 return SweepReservations(tx, {.expired_before = clock_.Now(),
+                                               .seen_after = clock_.Now() - minutes(5),
+                                               .limit = limit});
+               }).value());
+  };
+  EXPECT_EQ(sweep(1), Names{"r1"});
+  EXPECT_EQ(sweep(10), Names{"r3"});
+  EXPECT_THAT(sweep(10), IsEmpty());
+  EXPECT_EQ(Write<std::int64_t>([&](db::Transaction& tx) {
+              return PruneReleased(tx, clock_.Now(), 10);
+            }).value(),
+            1);
+  EXPECT_FALSE(FindReservation(connection(), "r4").value());
+  EXPECT_TRUE(FindReservation(connection(), "r2").value()) << "its owner lives";
+  EXPECT_TRUE(FindReservation(connection(), "r5").value()) << "it holds";
+}
+
+TEST_F(ReservationsTest, WhatClientsSee) {
+  Reservation reservation = Grant("a", "x/[id].ts");
+  EXPECT_EQ(ReservationJson(reservation, clock_.Now()),
+            R"({"id":"r1","agent_id":"a","project":"p","path_pattern":"x/[id].ts",)"
+            R"("exclusive":true,"reason":"because","fence":1,)"
+            R"("created_at":"2026-01-02T03:04:05Z","expires_at":"2026-01-02T03:34:05Z",)"
+            R"("is_active":true})");
+  reservation.literal = true;
+  reservation.reason.clear();
+  reservation.access = Access::kShared;
+  reservation.released_at = clock_.Now();
+  EXPECT_EQ(ReservationJson(reservation, clock_.Now()),
+            R"({"id":"r1","agent_id":"a","project":"p","path_pattern":"x/[id].ts",)"
+            R"("literal":true,"exclusive":false,"fence":1,)"
+            R"("created_at":"2026-01-02T03:04:05Z","expires_at":"2026-01-02T03:34:05Z",)"
+            R"("released_at":"2026-01-02T03:04:05Z","is_active":false})");
+}
+
+}  // namespace
+}  // namespace interlock::store
