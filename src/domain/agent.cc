@@ -63,7 +63,7 @@ bool MayTakeOver(const SessionFacts& session, Timestamp now) {
   if (session.token_shown) return true;
   if (session.proof == SessionProof::kToken) return false;
   if (session.deregistered) return true;
-  return now - session.last_seen >= kStaleAfter;
+  return !session.holds_files && now - session.last_seen >= kStaleAfter;
 }
 
 bool HasAnyCapability(const Agent& agent, std::span<const std::string> wanted) {

@@ -78,6 +78,7 @@ enum class SessionProof : std::uint8_t { kAge, kToken };
 struct SessionFacts {
   Timestamp last_seen = {};
   bool deregistered = false;
+  bool holds_files = false;  // by reservations that still hold
   bool token_shown = false;  // by whoever registers: it is that agent itself
   SessionProof proof = SessionProof::kAge;
 };

@@ -1,6 +1,8 @@
 #include "events/frame.h"
 
 #include "base/time_text.h"
+#include "json/parse.h"
+#include "json/value.h"
 #include "json/write.h"
 
 namespace interlock::events {
@@ -9,6 +11,17 @@ namespace {
 void AppendField(std::string& out, std::string_view key, std::string_view text) {
   out.append(",\"").append(key).append("\":");
   json::AppendQuoted(out, text);
+}
+
+// What clients of the older kind look for at the top.
+void AppendExpired(std::string& out, const domain::Event& event) {
+  AppendField(out, "reservation_id", event.entity_id);
+  AppendField(out, "agent_id", event.agent.value_or(""));
+  const auto data = json::Parse(event.data);
+  if (!data.ok() || !data->is_object()) return;
+  const json::Value* const pattern = data->get_object().if_contains("path_pattern");
+  if (pattern == nullptr || !pattern->is_string()) return;
+  AppendField(out, "path_pattern", json::View(pattern->get_string()));
 }
 
 }  // namespace
@@ -35,6 +48,7 @@ void FrameMaker::MakeParts() {
   AppendField(head_, "entity_id", event_.entity_id);
   AppendField(short_tail_, "created_at", FormatRfc3339(event_.created_at));
   if (event_.type.starts_with("message.")) AppendField(short_tail_, "message_id", event_.entity_id);
+  if (event_.type == domain::event_type::kReservationExpired) AppendExpired(short_tail_, event_);
   tail_ = short_tail_ + ",\"data\":" + (event_.data.empty() ? "null" : event_.data) + "}";
   short_tail_ += ",\"truncated\":true}";
 }

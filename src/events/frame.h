@@ -16,7 +16,8 @@ namespace interlock::events {
 //    "created_at":"2026-01-02T03:04:05Z","message_id":"m1","data":{…}}
 //
 // `cursor` is missing when the event is in no log, `agent` when there is none. Events about
-// messages repeat their `entity_id` as `message_id`.
+// messages repeat their `entity_id` as `message_id`; reservation.expired has `reservation_id`,
+// `agent_id` and `path_pattern` beside its `data`.
 using Frame = std::shared_ptr<const std::string>;
 
 // A client may refuse a text over 32 768 bytes. One that would be longer than this goes without its

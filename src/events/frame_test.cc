@@ -26,6 +26,20 @@ TEST(FrameTest, AFrameIsTheEventWithWhatItsTypeAdds) {
             R"("data":{"k":[1]}})");
 }
 
+TEST(FrameTest, AnExpiredReservationIsNamedAtTheTop) {
+  const domain::Event event{.cursor = 7,
+                            .type = domain::event_type::kReservationExpired,
+                            .project = "p",
+                            .entity_id = "r",
+                            .agent = "a",
+                            .created_at = {},
+                            .data = R"({"id":"r","path_pattern":"src/\"*"})"};
+  FrameMaker maker(event);
+  EXPECT_TRUE(maker.Logged()->ends_with(
+      R"("reservation_id":"r","agent_id":"a","path_pattern":"src/\"*","data":)" + event.data + "}"))
+      << *maker.Logged();
+}
+
 TEST(FrameTest, WithoutCursorAgentAndDataTheFieldsAreMissingOrNull) {
   const domain::Event event{.type = "reservation.conflict", .project = "", .entity_id = "r"};
   FrameMaker maker(event);

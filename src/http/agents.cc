@@ -86,16 +86,18 @@ Answer DeleteAgent(App& app, Request request) {
 
 struct HeartbeatBody {
   std::optional<std::string> focus_state;
+  std::optional<std::int64_t> renew_minutes;
 };
-IL_JSON_FIELDS(HeartbeatBody, focus_state)
+IL_JSON_FIELDS(HeartbeatBody, focus_state, renew_minutes)
 
 json::Value HeartbeatSchema() { return json::ObjectSchema({{"agent_id", json::StringSchema()}}); }
 
 Answer PostHeartbeat(App& app, Request request) {
   IL_CO_TRY(HeartbeatBody body, DecodeBody<HeartbeatBody>(request));
   AgentRef ref = RefOf(request);
-  std::string focus = std::move(body.focus_state).value_or("");
-  IL_CO_TRY_VOID(co_await app.agents.Heartbeat(std::move(ref), std::move(focus)));
+  service::Agents::Pulse pulse{.focus_state = std::move(body.focus_state).value_or(""),
+                               .renew_minutes = body.renew_minutes.value_or(0)};
+  IL_CO_TRY_VOID(co_await app.agents.Heartbeat(std::move(ref), std::move(pulse)));
   co_return Response::Json(200, json::ObjectText().Add("agent_id", request.Param("id")).Text());
 }
 

@@ -14,9 +14,11 @@
 #include "domain/names.h"
 #include "domain/text.h"
 #include "service/await.h"
+#include "service/grant.h"
 #include "service/storage.h"
 #include "store/agents.h"
 #include "store/contacts.h"
+#include "store/reservations.h"
 
 namespace interlock::service {
 namespace {
@@ -91,9 +93,9 @@ Error InvalidSession(std::string_view session_id) {
 Error SessionInUse(domain::SessionProof proof) {
   const bool by_age = proof == domain::SessionProof::kAge;
   return Error(Errc::kConflict,
-               by_age ? "an agent of this session was seen within the last five minutes: send its "
-                        "token as X-Agent-Token, deregister it, wait, or register without "
-                        "session_id"
+               by_age ? "an agent of this session was seen within the last five minutes, or still "
+                        "holds reservations: send its token as X-Agent-Token, deregister it, wait, "
+                        "or register without session_id"
                       : "the session has an agent, and this server gives it to nobody without that "
                         "agent's token (--require-agent-token): send it as X-Agent-Token, or "
                         "register without session_id")
@@ -157,8 +159,11 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft)
          store::FindSession(tx.connection(), agent.project, agent.session_id, shown));
   if (owner) {
     const domain::Agent& before = owner->agent;
+    IL_TRY(const std::int64_t held,
+           store::CountHeldBy(tx.connection(), before.project, before.id, agent.last_seen));
     const domain::SessionFacts facts = {.last_seen = before.last_seen,
                                         .deregistered = before.deregistered_at.has_value(),
+                                        .holds_files = held > 0,
                                         .token_shown = owner->token_matches,
                                         .proof = draft.proof};
     if (!domain::MayTakeOver(facts, agent.last_seen)) return SessionInUse(draft.proof);
@@ -266,22 +271,31 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
   co_return Registered{.agent = std::move(agent), .token = std::move(token)};
 }
 
-awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, std::string focus_state) {
+awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
+  if (pulse.renew_minutes < 0) {
+    co_return Error(Errc::kInvalidArgument,
+                    "renew_minutes is below 0; say for how many minutes to keep what is held")
+        .WithDetail("field", "renew_minutes");
+  }
   std::optional<domain::FocusState> focus;
-  if (!focus_state.empty()) {
-    focus = domain::ParseFocusState(focus_state);
+  if (!pulse.focus_state.empty()) {
+    focus = domain::ParseFocusState(pulse.focus_state);
     if (!focus) {
       co_return Error(Errc::kInvalidArgument,
                       "focus_state is not one of at-prompt, tool-use, thinking, unknown")
           .WithSlug("invalid focus_state");
     }
   }
-  auto write = [ref = std::move(ref), focus,
-                now = clock_.Now()](db::Transaction& tx) -> Result<bool> {
+  auto write = [this, ref = std::move(ref), focus,
+                minutes = pulse.renew_minutes](db::Transaction& tx) -> Result<bool> {
+    const Timestamp now = clock_.Now();
     IL_TRY(const bool seen,
            store::RecordSighting(
                tx, {.id = ref.id, .project = ref.project, .focus = focus, .at = now}));
     if (!seen) return NoSuchAgent(ref.id);
+    if (minutes > 0) {
+      IL_TRY_VOID(RenewAllHeldBy(tx, ref.project, ref.id, domain::LeaseFor(minutes), now));
+    }
     return true;
   };
   IL_CO_TRY([[maybe_unused]] const bool seen, co_await Write<bool>(storage_, std::move(write)));
@@ -410,15 +424,19 @@ awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string co
 }
 
 awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
-  auto write = [ref = std::move(ref), now = clock_.Now()](db::Transaction& tx) -> Result<bool> {
+  using Released = std::vector<domain::Reservation>;
+  auto write = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Released> {
+    const Timestamp now = clock_.Now();
     IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
+    IL_TRY(Released released, ReleaseAllHeldBy(tx, ref.project, agent.id, now));
     IL_TRY_VOID(store::SetDeregistered(tx, agent.id, now));
     agent.status = domain::kDeregistered;
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentDeregistered, agent, now,
                                         store::AgentJson(agent)));
-    return true;
+    return released;
   };
-  IL_CO_TRY([[maybe_unused]] const bool gone, co_await Write<bool>(storage_, std::move(write)));
+  IL_CO_TRY(const Released released, co_await Write<Released>(storage_, std::move(write)));
+  if (on_released_ && !released.empty()) on_released_(released);
   co_return Result<void>();
 }
 

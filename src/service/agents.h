@@ -2,10 +2,12 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,6 +15,7 @@
 #include "base/result.h"
 #include "base/secret.h"
 #include "domain/agent.h"
+#include "domain/reservation.h"
 #include "service/limits.h"
 
 namespace interlock::service {
@@ -33,10 +36,18 @@ struct AgentRef {
 // limit is kInvalidArgument.
 class Agents {
  public:
+  // Hears of reservations that are released since their owner goes.
+  using OnReleased = std::function<void(const std::vector<domain::Reservation>&)>;
+
   // All must outlive it.
   Agents(Storage& storage, Clock& clock, RandomSource& random, UuidMaker& uuids,
-         const Limits& limits = {})
-      : storage_(storage), clock_(clock), random_(random), uuids_(uuids), limits_(limits) {}
+         const Limits& limits = {}, OnReleased on_released = {})
+      : storage_(storage),
+        clock_(clock),
+        random_(random),
+        uuids_(uuids),
+        limits_(limits),
+        on_released_(std::move(on_released)) {}
 
   struct Registration {
     std::string project = {};
@@ -58,8 +69,12 @@ class Agents {
   // has an active agent.
   boost::asio::awaitable<Result<Registered>> Register(Registration registration);
 
-  // The agent lives. `focus_state` may be empty: it says nothing about its focus.
-  boost::asio::awaitable<Result<void>> Heartbeat(AgentRef ref, std::string focus_state);
+  struct Pulse {
+    std::string focus_state = {};    // empty = it says nothing about its focus
+    std::int64_t renew_minutes = 0;  // what it holds lasts at least so long from now; 0 = as it is
+  };
+  // The agent lives.
+  boost::asio::awaitable<Result<void>> Heartbeat(AgentRef ref, Pulse pulse);
 
   // Which of the living are wanted; what is empty filters nothing.
   struct Filter {
@@ -96,7 +111,7 @@ class Agents {
   boost::asio::awaitable<Result<std::vector<std::string>>> RemoveContact(AgentRef ref,
                                                                          std::string contact);
 
-  // The agent goes: listed no more, its token worth nothing, its mail kept.
+  // The agent goes: listed no more, its token worth nothing, what it holds released, its mail kept.
   boost::asio::awaitable<Result<void>> Deregister(AgentRef ref);
 
   // The id of the living agent that this token was given to.
@@ -111,6 +126,7 @@ class Agents {
   RandomSource& random_;
   UuidMaker& uuids_;
   const Limits limits_;
+  const OnReleased on_released_;
 };
 
 // The agent object as lists, answers and events show it: no token, no policies.

@@ -74,7 +74,7 @@ class AgentsServiceTest : public ServiceTest {
     return result.ok() ? Error(Errc::kInternal, "it was not refused") : result.error();
   }
   Result<void> Heartbeat(const std::string& id, const std::string& focus = "") {
-    return Run(agents_.Heartbeat({.id = id}, focus));
+    return Run(agents_.Heartbeat({.id = id}, {.focus_state = focus}));
   }
   std::vector<domain::Agent> List(Agents::Filter filter) {
     const auto kept = std::make_shared<KeptAgents>();
@@ -346,7 +346,8 @@ TEST_F(AgentsServiceTest, AHeartbeatNeedsALivingAgentOfTheProjectAndAFocusThatEx
   clock_.Advance(seconds(7));
   const auto beat = [&](const std::string& of, std::optional<std::string> project,
                         const std::string& focus) {
-    const auto result = Run(agents_.Heartbeat({.id = of, .project = std::move(project)}, focus));
+    const auto result =
+        Run(agents_.Heartbeat({.id = of, .project = std::move(project)}, {.focus_state = focus}));
     return result.ok() ? "ok" : std::string(result.error().slug());
   };
   EXPECT_EQ(beat("nobody", std::nullopt, ""), "not_found");

@@ -89,6 +89,14 @@ struct Limits {
   // everybody else, so it stays below `readers`.
   std::size_t replays_max = 2;
 
+  // Reservations. How long a request may wait for its turn, how many requests may do so, patterns
+  // of one request, and reservations that one list shows.
+  std::int64_t wait_seconds_max = 25;
+  std::size_t waiters_max = 1024;
+  std::size_t patterns_max = 64;
+  std::size_t reason_bytes_max = 4096;
+  std::int64_t reservations_listed_max = 10'000;
+
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
 };

@@ -14,6 +14,7 @@
 #include "domain/contact_policy.h"
 #include "domain/text.h"
 #include "service/await.h"
+#include "service/shared_work.h"
 #include "service/storage.h"
 #include "store/contacts.h"
 #include "store/messages.h"
@@ -113,6 +114,7 @@ bool MayDeliver(const RecipientFacts& facts, std::string_view sender) {
                              .sender_is_contact = facts.sender_is_contact,
                              .recipient_posted_in_thread = facts.posted_in_thread,
                              .sender_is_in_thread = facts.sender_is_in_thread,
+                             .holds_overlap = facts.holds_overlap,
                              .to_itself = facts.agent == sender});
 }
 
@@ -167,14 +169,17 @@ Result<Delivery> WriteMessage(db::Transaction& tx, const Sending& sending) {
   store::RecipientQuery query = {
       .project = message.project, .sender = message.sender, .thread_id = message.thread_id};
   if (sending.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
-  IL_TRY(const auto facts, store::FindRecipientFacts(tx.connection(), query, sending.everybody));
+  IL_TRY(auto facts, store::FindRecipientFacts(tx.connection(), query, sending.everybody));
+  IL_TRY_VOID(
+      FindSharedWork(tx.connection(), message.project, message.sender, message.created_at, facts));
   return KeepForTheWilling(tx, sending.outgoing, facts);
 }
 
 Result<Delivery> WriteBroadcast(db::Transaction& tx, Message message) {
-  IL_TRY(const auto facts,
-         store::FindAudienceFacts(tx.connection(), message.project, message.sender));
+  IL_TRY(auto facts, store::FindAudienceFacts(tx.connection(), message.project, message.sender));
   if (facts.empty()) return Delivery{};
+  IL_TRY_VOID(
+      FindSharedWork(tx.connection(), message.project, message.sender, message.created_at, facts));
   message.addresses.to.reserve(facts.size());
   for (const RecipientFacts& agent : facts) message.addresses.to.push_back(agent.agent);
   return KeepForTheWilling(tx, store::MakeOutgoing(std::move(message)), facts);

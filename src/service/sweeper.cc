@@ -12,6 +12,7 @@
 #include "service/storage.h"
 #include "store/events.h"
 #include "store/message_retention.h"
+#include "store/reservations.h"
 
 namespace interlock::service {
 namespace {
@@ -24,7 +25,9 @@ constexpr int kEmptyLooksMax = 8;
 // What holds for one step. Read before it, since a step may run several times.
 struct Sweep {
   Timestamp now;
-  Timestamp older_than;  // what the retention lets go
+  Timestamp older_than;      // what the retention lets go
+  Timestamp expired_before;  // reservations
+  Timestamp seen_after;      // their owners: alive
   Cursor published = 0;
   std::size_t rows_max = 0;
 };
@@ -36,14 +39,16 @@ struct Place {
 };
 
 struct Found {
-  std::vector<Cursor> cursors = {};  // what is to be removed; none = nothing
+  bool any = false;                  // something is to be removed
+  std::vector<Cursor> cursors = {};  // which, where a chore goes by them
   Place next = {};
   bool ended = false;  // there is nothing more to look at
 };
 
 struct Removed {
   std::int64_t count = 0;
-  bool all = true;  // of what was found
+  bool all = true;                                // of what was found
+  std::vector<domain::Reservation> expired = {};  // of those, reservations that ran out
 };
 
 Result<Found> FindEvents(db::Connection& connection, const Sweep& sweep, const Place& place) {
@@ -56,6 +61,7 @@ Result<Found> FindEvents(db::Connection& connection, const Sweep& sweep, const P
   Found found{.next = {.after = old.reached, .until = std::min(place.until, old.reached_until)},
               .ended = old.ended};
   if (old.through) found.cursors = {*old.through};
+  found.any = old.through.has_value();
   return found;
 }
 
@@ -71,7 +77,8 @@ Result<Found> FindMessages(db::Connection& connection, const Sweep& sweep, const
                                            .older_than = sweep.older_than,
                                            .after = place.after,
                                            .rows_max = static_cast<std::int64_t>(sweep.rows_max)}));
-  Found found{.cursors = std::move(done.cursors), .ended = done.ended};
+  Found found{
+      .any = !done.cursors.empty(), .cursors = std::move(done.cursors), .ended = done.ended};
   if (!done.ended) found.next.after = done.reached;
   return found;
 }
@@ -79,6 +86,39 @@ Result<Found> FindMessages(db::Connection& connection, const Sweep& sweep, const
 Result<Removed> RemoveMessages(db::Transaction& tx, const Sweep& /*sweep*/, const Found& found) {
   IL_TRY(const std::int64_t count, store::PruneMessages(tx, found.cursors));
   return Removed{.count = count};
+}
+
+store::SweepQuery ExpiredIn(const Sweep& sweep) {
+  return {.expired_before = sweep.expired_before,
+          .seen_after = sweep.seen_after,
+          .limit = static_cast<std::int64_t>(sweep.rows_max)};
+}
+
+Result<Found> FindExpired(db::Connection& connection, const Sweep& sweep, const Place& /*place*/) {
+  IL_TRY(const bool any, store::HasExpired(connection, ExpiredIn(sweep)));
+  return Found{.any = any, .ended = true};
+}
+
+Result<Removed> RemoveExpired(db::Transaction& tx, const Sweep& sweep, const Found& /*found*/) {
+  IL_TRY(auto swept, store::SweepReservations(tx, ExpiredIn(sweep)));
+  for (const domain::Reservation& one : swept) {
+    IL_TRY_VOID(store::AppendReservationEvent(tx, domain::event_type::kReservationExpired, one,
+                                              one.agent, sweep.now));
+  }
+  return Removed{.count = static_cast<std::int64_t>(swept.size()),
+                 .all = swept.size() < sweep.rows_max,
+                 .expired = std::move(swept)};
+}
+
+Result<Found> FindReleased(db::Connection& connection, const Sweep& sweep, const Place& /*place*/) {
+  IL_TRY(const bool any, store::HasReleased(connection, sweep.older_than));
+  return Found{.any = any, .ended = true};
+}
+
+Result<Removed> RemoveReleased(db::Transaction& tx, const Sweep& sweep, const Found& /*found*/) {
+  IL_TRY(const std::int64_t count,
+         store::PruneReleased(tx, sweep.older_than, static_cast<std::int64_t>(sweep.rows_max)));
+  return Removed{.count = count, .all = std::cmp_less(count, sweep.rows_max)};
 }
 
 // When a chore is to be done.
@@ -96,6 +136,8 @@ struct Chore {
 
 // In this order: a message can go once its event has.
 constexpr std::array kChores = {
+    Chore{"expired reservations", When::kAlways, FindExpired, RemoveExpired},
+    Chore{"released reservations", When::kRetention, FindReleased, RemoveReleased},
     Chore{"events", When::kRetention, FindEvents, RemoveEvents},
     Chore{"messages", When::kRetention, FindMessages, RemoveMessages},
 };
@@ -113,7 +155,7 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
         clock_(clock),
         log_(log),
         published_(std::move(published)),
-        options_(options) {}
+        options_(std::move(options)) {}
 
   void ScheduleSweep(Duration delay) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -145,6 +187,8 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
     }
     chore_ = 0;
     empty_looks_ = 0;
+    const Timestamp now = clock_.Now();
+    expired_before_ = std::exchange(first_, false) ? now - kStartSlack : now;
     Look();
   }
 
@@ -172,7 +216,7 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   void OnFound(Result<Found> found) IL_EXCLUDES(mutex_) {
     if (!found.ok()) return LeaveChore(found.error());
     found_ = *std::move(found);
-    if (found_.cursors.empty()) {
+    if (!found_.any) {
       ++empty_looks_;
       return LookOn();
     }
@@ -192,6 +236,11 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   void OnRemoved(const Result<Removed>& removed) IL_EXCLUDES(mutex_) {
     if (!removed.ok()) return LeaveChore(removed.error());
     Count(&Stats::removed, static_cast<std::uint64_t>(removed->count));
+    if (!removed->expired.empty()) {
+      log_.Info("cleared away reservations that ran out and whose owners are gone",
+                {{"count", removed->expired.size()}});
+      if (options_.on_expired) options_.on_expired(removed->expired);
+    }
     if (!removed->all) return Remove();
     LookOn();
   }
@@ -220,6 +269,8 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
     const Timestamp now = clock_.Now();
     return {.now = now,
             .older_than = now - options_.retain,
+            .expired_before = expired_before_,
+            .seen_after = now - options_.heartbeat_grace,
             .published = published_(),
             .rows_max = options_.rows_max};
   }
@@ -241,6 +292,8 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   std::array<Place, kChores.size()> places_ = {};  // of the chores
   std::size_t chore_ = 0;                          // of the sweep under way
   int empty_looks_ = 0;                            // of the chore, in a row
+  bool first_ = true;                              // no sweep has begun yet
+  Timestamp expired_before_;                       // of the sweep
   Found found_;                                    // by the last look
   Mutex mutex_;
   CondVar idle_;
@@ -252,7 +305,8 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
 
 Sweeper::Sweeper(Storage& storage, Clock& clock, Logger& log, std::function<Cursor()> published,
                  Options options)
-    : core_(std::make_shared<Core>(storage, clock, log, std::move(published), options)) {}
+    : core_(std::make_shared<Core>(storage, clock, log, std::move(published), std::move(options))) {
+}
 
 Sweeper::~Sweeper() { Stop(); }
 

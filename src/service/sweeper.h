@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/clock.h"
 #include "domain/event.h"
+#include "domain/reservation.h"
 
 namespace interlock {
 class Logger;
@@ -17,11 +19,12 @@ namespace interlock::service {
 
 class Storage;
 
-// Forgets what is old, now and then, a little at a time: events, and mail that everybody is done
-// with. It looks for it with small reads and removes it with small writes among those of the
-// requests, so that none of them waits long. A sweep that finds nothing writes nothing and reads a
-// bounded number of rows; where it stopped looking the next one goes on. What fails is logged and
-// tried again with the next sweep.
+// Clears away, now and then and a little at a time: reservations that ran out and whose owner has
+// not been heard of, and what is old: events, mail that everybody is done with, and reservations
+// that were released. It looks for it with small reads and removes it with small writes among those
+// of the requests, so that none of them waits long. A sweep that finds nothing writes nothing and
+// reads a bounded number of rows; where it stopped looking the next one goes on. What fails is
+// logged and tried again with the next sweep.
 //
 // The chores stand in one table in sweeper.cc; what the server is to clear away besides is one more
 // row there.
@@ -33,7 +36,15 @@ class Sweeper {
     Duration interval = std::chrono::seconds(60);  // from the end of a sweep to the next
     std::chrono::days retain{30};                  // 0 = for ever
     std::size_t rows_max = 500;                    // per step
+    // How long after its last heartbeat an agent's reservations are left alone, run out or not.
+    Duration heartbeat_grace = std::chrono::minutes(5);
+    // Hears of reservations that ran out and are cleared away, each with its event in the log.
+    std::function<void(const std::vector<domain::Reservation>&)> on_expired = {};
   };
+
+  // The first sweep leaves alone what ran out more recently than this: while the server was down
+  // nobody could renew.
+  static constexpr Duration kStartSlack = std::chrono::minutes(5);
 
   // Storage, clock and log must outlive it. `published` says up to where events have been handed
   // out; later ones are never removed, however old the clock makes them look. Thread-safe.

@@ -1,0 +1,428 @@
+#include "service/grant.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/time_text.h"
+#include "domain/event.h"
+#include "domain/message.h"
+#include "glob/cover.h"
+#include "glob/overlap.h"
+#include "store/agents.h"
+#include "store/messages.h"
+#include "store/reservations.h"
+
+namespace interlock::service {
+namespace {
+
+using domain::Access;
+using domain::Conflict;
+using domain::Reservation;
+namespace event_type = domain::event_type;
+
+Error NoSuchReservation(std::string_view id) {
+  return {Errc::kNotFound,
+          fmt::format("there is no reservation {} here: it was released, or it ran out and was "
+                      "cleared away; reserve again",
+                      id.substr(0, 100))};
+}
+
+Error NotTheOwner(const Reservation& reservation) {
+  return {Errc::kForbidden,
+          fmt::format("the reservation belongs to {}: send its id as X-Agent-ID, or ask that agent",
+                      reservation.agent)};
+}
+
+Error TooMany(std::int64_t held, std::int64_t more, const GrantRules& rules) {
+  return Error(Errc::kRateLimited,
+               fmt::format("the agent holds {} reservations in this project, asks for {} more and "
+                           "may hold {}: release some, or reserve a pattern that covers several "
+                           "files",
+                           held, more, rules.held_max))
+      .WithSlug("reservation_limit")
+      .WithDetail("limit", rules.held_max);
+}
+
+// The one that `ref` means, if it was not released; kNotFound.
+Result<Reservation> Find(db::Connection& connection, const Reservations::Ref& ref) {
+  IL_TRY(std::optional<Reservation> found, store::FindReservation(connection, ref.id));
+  const bool here =
+      found && !found->released_at && (!ref.project || *ref.project == found->project);
+  if (!here) return NoSuchReservation(ref.id);
+  return *std::move(found);
+}
+
+Result<Reservation> FindOwn(db::Connection& connection, const Reservations::Ref& ref) {
+  IL_TRY(Reservation found, Find(connection, ref));
+  if (found.agent != ref.agent) return NotTheOwner(found);
+  return found;
+}
+
+// Somebody who holds something, or waits for it.
+struct Holder {
+  std::string name;                    // the id of one that nobody registered here
+  std::optional<Timestamp> last_seen;  // nothing: it was never registered, or has deregistered
+  bool here = false;                   // it is an agent of this project
+};
+Result<Holder> FindHolder(db::Connection& connection, const std::string& project,
+                          const std::string& agent) {
+  IL_TRY(const auto found, store::FindAgent(connection, agent));
+  if (!found || found->deregistered_at) return Holder{.name = agent, .last_seen = {}};
+  const bool here = found->project == project;
+  return Holder{.name = here ? found->name : agent, .last_seen = found->last_seen, .here = here};
+}
+
+Tried Refuse(std::vector<Conflict> conflicts, std::vector<WaitQueue::EarlierWait> waits) {
+  Tried tried{.verdict = Reservations::Refused{}, .blockers = {.waits = std::move(waits)}};
+  for (const Conflict& conflict : conflicts) {
+    if (!conflict.reservation_id) continue;
+    tried.blockers.holds.push_back(
+        {.reservation_id = *conflict.reservation_id, .agent = conflict.agent});
+    tried.first_expiry =
+        std::min(tried.first_expiry.value_or(conflict.expires_at), conflict.expires_at);
+  }
+  tried.verdict = Reservations::Refused{.conflicts = std::move(conflicts)};
+  return tried;
+}
+
+// For one request. Enough for what people write; who asks for more waits its turn.
+constexpr std::int64_t kCoverSteps = 200'000;
+
+// Does the agent hold every path of the pattern already?
+bool IsCovered(const glob::Pattern& pattern, std::span<const glob::Pattern> held,
+               glob::Budget& budget) {
+  if (const std::string* const path = pattern.literal_path()) {
+    return std::ranges::any_of(held,
+                               [path](const glob::Pattern& own) { return own.Matches(*path); });
+  }
+  std::vector<glob::Pattern> near;
+  for (const glob::Pattern& own : held) {
+    const auto common = glob::Overlap(pattern, own, budget);
+    if (common.ok() && common->has_value()) near.push_back(own);
+  }
+  if (near.empty()) return false;
+  const auto left = glob::Uncovered(pattern, near, budget);
+  return left.ok() && !left->has_value();
+}
+
+// Of the agent, in the project or (nothing) in every one.
+Result<std::vector<Reservation>> ListHeld(db::Connection& connection,
+                                          const std::optional<std::string>& project,
+                                          const std::string& agent, Timestamp now) {
+  return project ? store::ListHeldBy(connection, *project, agent, now)
+                 : store::ListActiveOfAgent(connection, agent, now);
+}
+
+// What the agent holds, as patterns.
+Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, const Claims& claims,
+                                                  Timestamp now) {
+  IL_TRY(const auto held, store::ListHeldBy(connection, claims.project, claims.agent, now));
+  std::vector<glob::Pattern> patterns;
+  patterns.reserve(held.size());
+  for (const Reservation& one : held) {
+    IL_TRY(glob::Pattern pattern, store::ParseClaim(one.pattern, one.literal));
+    patterns.push_back(std::move(pattern));
+  }
+  return patterns;
+}
+
+// One attempt to grant.
+class Granting {
+ public:
+  Granting(db::Transaction& tx, const Claims& claims, const GrantRules& rules, Refusal refusal)
+      : tx_(tx),
+        claims_(claims),
+        rules_(rules),
+        refusal_(refusal),
+        same_(claims.all.size()),
+        covered_(claims.all.size()) {}
+
+  // What the agent holds already, and whether it may hold the rest.
+  Result<void> FindOwn() {
+    std::int64_t new_ones = 0;
+    for (std::size_t i = 0; i < claims_.all.size(); ++i) {
+      if (claims_.all[i].same_as != i) continue;
+      IL_TRY(same_[i], store::FindSame(tx_.connection(), ClaimOf(i), rules_.now));
+      if (!same_[i]) ++new_ones;
+    }
+    if (new_ones == 0) return {};
+    IL_TRY(const std::int64_t held,
+           store::CountHeldBy(tx_.connection(), claims_.project, claims_.agent, rules_.now));
+    if (held + new_ones > rules_.held_max) return TooMany(held, new_ones, rules_);
+    return {};
+  }
+
+  // Also beside what the agent holds already: a clock that was set back may have brought it to life
+  // after somebody else was granted its paths.
+  Result<void> FindHolds() {
+    for (std::size_t i = 0; i < claims_.all.size(); ++i) {
+      if (claims_.all[i].same_as != i) continue;
+      IL_TRY(auto found,
+             store::FindConflicts(tx_.connection(), ClaimOf(i), rules_.now, rules_.grace, budget_));
+      std::ranges::move(found, std::back_inserter(conflicts_));
+    }
+    return {};
+  }
+
+  Result<void> FindWaits(std::span<const WaitQueue::Earlier> earlier) {
+    for (const WaitQueue::Earlier& wait : earlier) {
+      const WaitQueue::Wanted& wanted = *wait.wanted;
+      const bool may_share = wanted.access == Access::kShared && claims_.access == Access::kShared;
+      if (wanted.agent == claims_.agent || may_share) continue;
+      for (std::size_t i = 0; i < claims_.all.size(); ++i) {
+        if (claims_.all[i].same_as != i || same_[i]) continue;
+        IL_TRY_VOID(CompareWith(wait, i));
+      }
+    }
+    return {};
+  }
+
+  bool refused() const { return !conflicts_.empty() || !waits_.empty(); }
+  Tried TakeRefusal() { return Refuse(std::move(conflicts_), std::move(waits_)); }
+
+  Result<Tried> Grant() {
+    Reservations::Granted granted;
+    granted.reservations.reserve(claims_.all.size());
+    for (std::size_t i = 0; i < claims_.all.size(); ++i) {
+      const std::size_t first = claims_.all[i].same_as;
+      if (first != i) {
+        granted.reservations.push_back(granted.reservations.at(first));
+        continue;
+      }
+      IL_TRY(Reservation reservation, same_[i] ? Extend(*same_[i]) : Make(i));
+      granted.reservations.push_back(std::move(reservation));
+    }
+    return Tried{.verdict = std::move(granted), .passed = std::move(passed_)};
+  }
+
+ private:
+  store::Claim ClaimOf(std::size_t i) const {
+    return {claims_.project, claims_.agent, claims_.all[i].pattern, claims_.access};
+  }
+
+  // Is somebody who waits in the way of the claim `i`?
+  Result<void> CompareWith(const WaitQueue::Earlier& wait, std::size_t i) {
+    const WaitQueue::Wanted& wanted = *wait.wanted;
+    const glob::Pattern& pattern = claims_.all[i].pattern;
+    for (std::size_t k = 0; k < wanted.patterns.size(); ++k) {
+      const glob::Pattern& other = wanted.patterns[k];
+      IL_TRY(auto witness, glob::Overlap(pattern, other, budget_));
+      if (!witness) continue;
+      IL_TRY(const bool covered, Covers(i));
+      if (covered) {
+        passed_.push_back(wait.ticket);
+        return {};
+      }
+      waits_.push_back({.ticket = wait.ticket, .pattern = k});
+      if (refusal_ == Refusal::kGoesOn) continue;
+      IL_TRY(const Holder who, FindHolder(tx_.connection(), wanted.project, wanted.agent));
+      conflicts_.push_back(
+          {.agent = wanted.agent,
+           .held_by = who.name,
+           .pattern = other.text(),
+           .access = wanted.access,
+           .reason = wanted.reason,
+           .expires_at = wanted.until,
+           .last_seen = who.here ? who.last_seen : std::nullopt,
+           .holder_state = domain::StateOf(who.last_seen, rules_.now, rules_.grace),
+           .requested = pattern.text(),
+           .witness = *std::move(witness)});
+    }
+    return {};
+  }
+
+  // Does the agent hold all of the claim `i` already?
+  Result<bool> Covers(std::size_t i) {
+    if (!held_) {
+      IL_TRY(held_, PatternsHeldBy(tx_.connection(), claims_, rules_.now));
+    }
+    if (!covered_[i]) covered_[i] = IsCovered(claims_.all[i].pattern, *held_, cover_budget_);
+    return *covered_[i];
+  }
+
+  Result<Reservation> Make(std::size_t i) {
+    IL_TRY(const std::int64_t fence, store::TakeFence(tx_, claims_.project));
+    Reservation made{.id = claims_.all[i].id,
+                     .project = claims_.project,
+                     .agent = claims_.agent,
+                     .pattern = claims_.all[i].pattern.text(),
+                     .literal = claims_.literal,
+                     .access = claims_.access,
+                     .reason = claims_.reason,
+                     .fence = fence,
+                     .created_at = rules_.now,
+                     .expires_at = rules_.now + claims_.lease};
+    IL_TRY_VOID(store::InsertReservation(tx_, made, claims_.all[i].pattern));
+    IL_TRY_VOID(store::AppendReservationEvent(tx_, event_type::kReservationCreated, made,
+                                              made.agent, rules_.now));
+    return made;
+  }
+
+  Result<Reservation> Extend(Reservation same) {
+    same.expires_at = std::max(same.expires_at, rules_.now + claims_.lease);
+    if (!claims_.reason.empty()) same.reason = claims_.reason;
+    IL_TRY_VOID(store::UpdateReservation(tx_, same));
+    IL_TRY_VOID(store::AppendReservationEvent(tx_, event_type::kReservationRenewed, same,
+                                              same.agent, rules_.now));
+    return same;
+  }
+
+  db::Transaction& tx_;
+  const Claims& claims_;
+  const GrantRules& rules_;
+  const Refusal refusal_;
+  glob::Budget budget_;
+  std::vector<std::optional<Reservation>> same_;
+  // Looked at only when somebody waits.
+  glob::Budget cover_budget_{kCoverSteps};
+  std::optional<std::vector<glob::Pattern>> held_;
+  std::vector<std::optional<bool>> covered_;  // by held_
+  std::vector<WaitQueue::Ticket> passed_;
+  std::vector<Conflict> conflicts_;
+  std::vector<WaitQueue::EarlierWait> waits_;
+};
+
+Result<Reservation> EndReservation(db::Transaction& tx, Reservation reservation,
+                                   const std::string& by, Timestamp now) {
+  reservation.released_at = now;
+  IL_TRY_VOID(store::UpdateReservation(tx, reservation));
+  IL_TRY_VOID(
+      store::AppendReservationEvent(tx, event_type::kReservationReleased, reservation, by, now));
+  return reservation;
+}
+
+domain::Message LetterToHolder(const Reservation& taken, const Reservations::Ref& ref,
+                               const std::string& reason, Timestamp now) {
+  return {.project = taken.project,
+          .sender = ref.agent,
+          .subject = "Your reservation was released: " + taken.pattern,
+          .body = fmt::format("{} released your reservation {} of {}, since you had not been heard "
+                              "of.{}{}",
+                              ref.agent, taken.id, taken.pattern,
+                              reason.empty() ? "" : " Reason: ", reason),
+          .addresses = {.to = {taken.agent}},
+          .created_at = now};
+}
+
+}  // namespace
+
+Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRules& rules,
+                       std::span<const WaitQueue::Earlier> earlier, Refusal refusal) {
+  Granting granting(tx, claims, rules, refusal);
+  IL_TRY_VOID(granting.FindOwn());
+  IL_TRY_VOID(granting.FindHolds());
+  IL_TRY_VOID(granting.FindWaits(earlier));
+  if (granting.refused()) return granting.TakeRefusal();
+  return granting.Grant();
+}
+
+Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
+                               const GrantRules& rules) {
+  IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
+  IL_TRY(const glob::Pattern pattern, store::ParseClaim(own.pattern, own.literal));
+  glob::Budget budget;
+  // Also of one that holds: a clock that was set back may have brought it to life after somebody
+  // else was granted its paths.
+  IL_TRY(auto conflicts,
+         store::FindConflicts(tx.connection(), {own.project, own.agent, pattern, own.access},
+                              rules.now, rules.grace, budget));
+  if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
+  if (!domain::IsActive(own, rules.now)) {
+    IL_TRY(const std::int64_t held,
+           store::CountHeldBy(tx.connection(), own.project, own.agent, rules.now));
+    if (held >= rules.held_max) return TooMany(held, 1, rules);
+    IL_TRY(own.fence, store::TakeFence(tx, own.project));
+  }
+  own.expires_at = std::max(own.expires_at, rules.now + lease);
+  IL_TRY_VOID(store::UpdateReservation(tx, own));
+  IL_TRY_VOID(store::AppendReservationEvent(tx, event_type::kReservationRenewed, own, own.agent,
+                                            rules.now));
+  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(own)}}};
+}
+
+Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& ref,
+                                  const std::string& to_agent, const GrantRules& rules) {
+  IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
+  if (!domain::IsActive(own, rules.now)) return NoSuchReservation(ref.id);
+  // What is in the owner's hands may overlap, but not what is in the hands of two.
+  IL_TRY(const glob::Pattern pattern, store::ParseClaim(own.pattern, own.literal));
+  glob::Budget budget;
+  IL_TRY(auto conflicts,
+         store::FindConflicts(tx.connection(), {own.project, to_agent, pattern, own.access},
+                              rules.now, rules.grace, budget));
+  std::erase_if(conflicts, [&](const Conflict& one) { return one.reservation_id == own.id; });
+  if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
+  IL_TRY(const std::int64_t held,
+         store::CountHeldBy(tx.connection(), own.project, to_agent, rules.now));
+  if (to_agent != own.agent && held >= rules.held_max) return TooMany(held, 1, rules);
+  own.agent = to_agent;
+  IL_TRY(own.fence, store::TakeFence(tx, own.project));
+  IL_TRY_VOID(store::UpdateReservation(tx, own));
+  IL_TRY_VOID(store::AppendReservationEvent(tx, event_type::kReservationTransferred, own, ref.agent,
+                                            rules.now));
+  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(own)}}};
+}
+
+Result<Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,
+                                       Timestamp now) {
+  IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
+  return EndReservation(tx, std::move(own), ref.agent, now);
+}
+
+Result<Reservation> ForceReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,
+                                            const std::string& reason,
+                                            const std::string& message_id,
+                                            const GrantRules& rules) {
+  IL_TRY(Reservation taken, Find(tx.connection(), ref));
+  if (taken.agent == ref.agent) return EndReservation(tx, std::move(taken), ref.agent, rules.now);
+  IL_TRY(const Holder holder, FindHolder(tx.connection(), taken.project, taken.agent));
+  if (domain::StateOf(holder.last_seen, rules.now, rules.grace) == domain::HolderState::kActive) {
+    return Error(Errc::kConflict,
+                 fmt::format("{} was seen at {} and still works: ask it to release, or wait",
+                             holder.name, FormatRfc3339(*holder.last_seen)))
+        .WithSlug("holder_active");
+  }
+  domain::Message letter = LetterToHolder(taken, ref, reason, rules.now);
+  letter.id = message_id;
+  IL_TRY_VOID(store::InsertMessage(tx, store::MakeOutgoing(std::move(letter))));
+  return EndReservation(tx, std::move(taken), ref.agent, rules.now);
+}
+
+Result<std::vector<Reservation>> UndoGrant(db::Transaction& tx, const Claims& claims,
+                                           Timestamp now) {
+  std::vector<Reservation> undone;
+  for (const Claims::One& claim : claims.all) {
+    IL_TRY(auto made, store::FindUnchanged(tx.connection(), claim.id));
+    if (!made) continue;  // the agent had it before, or has asked for it again since
+    IL_TRY(Reservation released, EndReservation(tx, *std::move(made), claims.agent, now));
+    undone.push_back(std::move(released));
+  }
+  return undone;
+}
+
+Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string>& project,
+                            const std::string& agent, Duration lease, Timestamp now) {
+  IL_TRY(auto held, ListHeld(tx.connection(), project, agent, now));
+  for (Reservation& one : held) {
+    if (one.expires_at >= now + lease) continue;
+    one.expires_at = now + lease;
+    IL_TRY_VOID(store::UpdateReservation(tx, one));
+    IL_TRY_VOID(
+        store::AppendReservationEvent(tx, event_type::kReservationRenewed, one, agent, now));
+  }
+  return {};
+}
+
+Result<std::vector<Reservation>> ReleaseAllHeldBy(db::Transaction& tx,
+                                                  const std::optional<std::string>& project,
+                                                  const std::string& agent, Timestamp now) {
+  IL_TRY(auto held, ListHeld(tx.connection(), project, agent, now));
+  for (Reservation& one : held) {
+    IL_TRY(one, EndReservation(tx, std::move(one), agent, now));
+  }
+  return held;
+}
+
+}  // namespace interlock::service

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "db/connection.h"
+#include "domain/reservation.h"
+#include "glob/pattern.h"
+#include "service/reservations.h"
+#include "service/wait_queue.h"
+
+// What is decided about reservations inside a write transaction, and written there with its event.
+// Each function may run several times: everything that is made anew (ids, the time) is given to it.
+namespace interlock::service {
+
+// A claim that is ready to be decided.
+struct Claims {
+  struct One {
+    glob::Pattern pattern;
+    std::string id;       // of the reservation, should it be a new one
+    std::size_t same_as;  // the first of the list that means the same paths; itself, mostly
+  };
+  std::string project;
+  std::string agent;
+  std::vector<One> all;
+  bool literal = false;
+  domain::Access access = domain::Access::kShared;
+  std::string reason = {};
+  Duration lease = {};
+};
+
+struct GrantRules {
+  Timestamp now;
+  Duration grace;
+  std::int64_t held_max;
+};
+
+struct Tried {
+  Reservations::Verdict verdict;               // Granted or Refused
+  WaitQueue::Blockers blockers = {};           // of a refusal
+  std::optional<Timestamp> first_expiry = {};  // of the reservations among them
+  // Who waits for what was granted all the same, since the agent held it already.
+  std::vector<WaitQueue::Ticket> passed = {};
+};
+
+// Whether a refusal is to be told: of one that goes on waiting, those who wait before it are named
+// in the blockers only.
+enum class Refusal : std::uint8_t { kToBeTold, kGoesOn };
+
+// All of the claims, or nothing. Whoever waits for overlapping paths already comes first, unless
+// the agent holds the paths in question itself.
+Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRules& rules,
+                       std::span<const WaitQueue::Earlier> earlier,
+                       Refusal refusal = Refusal::kToBeTold);
+
+Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
+                               const GrantRules& rules);
+// Refused when what the owner keeps, or anybody else holds, is in the way of the new owner.
+Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& ref,
+                                  const std::string& to_agent, const GrantRules& rules);
+Result<domain::Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,
+                                               Timestamp now);
+
+// `message_id` is that of the letter to the holder.
+Result<domain::Reservation> ForceReleaseReservation(db::Transaction& tx,
+                                                    const Reservations::Ref& ref,
+                                                    const std::string& reason,
+                                                    const std::string& message_id,
+                                                    const GrantRules& rules);
+
+// Takes back what was granted for the claims, unless somebody has changed it since. Gives what it
+// released.
+Result<std::vector<domain::Reservation>> UndoGrant(db::Transaction& tx, const Claims& claims,
+                                                   Timestamp now);
+
+// Everything that the agent holds, in the project or (nothing) in every one.
+Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string>& project,
+                            const std::string& agent, Duration lease, Timestamp now);
+// The same; gives what it released.
+Result<std::vector<domain::Reservation>> ReleaseAllHeldBy(db::Transaction& tx,
+                                                          const std::optional<std::string>& project,
+                                                          const std::string& agent, Timestamp now);
+
+}  // namespace interlock::service

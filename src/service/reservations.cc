@@ -1,0 +1,406 @@
+#include "service/reservations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/this_coro.hpp>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "service/await.h"
+#include "service/grant.h"
+#include "service/signal.h"
+#include "service/storage.h"
+#include "store/reservations.h"
+
+namespace interlock::service {
+namespace {
+
+using boost::asio::awaitable;
+using domain::Conflict;
+using domain::Reservation;
+
+constexpr WaitQueue::Ticket kBehindAll = std::numeric_limits<WaitQueue::Ticket>::max();
+
+template <typename T>
+awaitable<Result<T>> Read(Storage& storage, std::function<Result<T>(db::Connection&)> fn) {
+  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
+    return storage.Read<T>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<T>(start);
+}
+
+template <typename T>
+awaitable<Result<T>> Write(Storage& storage, std::function<Result<T>(db::Transaction&)> fn) {
+  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
+    return storage.Write<T>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<T>(start);
+}
+
+// A place in the queue, given up in any case.
+class Place {
+ public:
+  Place(WaitQueue& queue, WaitQueue::Ticket ticket) : queue_(queue), ticket_(ticket) {}
+  ~Place() { queue_.Leave(ticket_, granted_ids_); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  void Granted(const std::vector<Reservation>& reservations) {
+    for (const Reservation& one : reservations) granted_ids_.push_back(one.id);
+  }
+
+ private:
+  WaitQueue& queue_;
+  const WaitQueue::Ticket ticket_;
+  std::vector<std::string> granted_ids_;
+};
+
+// An alarm that sets a signal, put off in any case.
+class Alarm {
+ public:
+  Alarm(Clock& clock, Duration delay, std::shared_ptr<Signal> signal)
+      : clock_(clock),
+        timer_(clock.Schedule(std::max(delay, Duration(0)),
+                              [signal = std::move(signal)] { signal->Set(); })) {}
+  ~Alarm() { clock_.Cancel(timer_); }
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+
+ private:
+  Clock& clock_;
+  const Clock::TimerId timer_;
+};
+
+Result<void> CheckLength(std::string_view field, std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return {};
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} has {} bytes; send at most {}", field, text.size(), bytes_max))
+      .WithDetail("field", std::string(field));
+}
+
+// An agent shows what it holds by naming itself in a header, so it must be one that a header can
+// say.
+Result<void> CheckAgent(std::string_view field, std::string_view id, const Limits& limits) {
+  IL_TRY_VOID(CheckLength(field, id, limits.agent_id_bytes_max));
+  const bool plain = std::ranges::none_of(
+      id, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  if (plain) return {};
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} holds a control character, which no X-Agent-ID can say", field))
+      .WithDetail("field", std::string(field));
+}
+
+Error NobodyWaits() { return {Errc::kCancelled, "nobody waits any more"}; }
+
+awaitable<bool> HasHungUp() {
+  const auto state = co_await boost::asio::this_coro::cancellation_state;
+  co_return state.cancelled() != boost::asio::cancellation_type::none;
+}
+
+Error Stopping() {
+  return {Errc::kUnavailable, "the server is stopping; ask again when it is back"};
+}
+
+}  // namespace
+
+Reservations::Reservations(Storage& storage, Clock& clock, UuidMaker& uuids, const Limits& limits,
+                           Options options)
+    : storage_(storage),
+      clock_(clock),
+      uuids_(uuids),
+      limits_(limits),
+      options_(std::move(options)),
+      waits_(limits.waiters_max) {}
+
+// One wish, as often as it is tried.
+class Reservations::Attempt {
+ public:
+  static Result<std::shared_ptr<const Claims>> Prepare(Reservations& owner, Wish wish) {
+    auto claims = std::make_shared<Claims>();
+    claims->all.reserve(wish.patterns.size());
+    for (const std::string& text : wish.patterns) {
+      Result<glob::Pattern> parsed = store::ParseClaim(text, wish.literal);
+      if (!parsed.ok()) {
+        return std::move(parsed).error().WithDetail("index",
+                                                    static_cast<std::int64_t>(claims->all.size()));
+      }
+      glob::Pattern pattern = *std::move(parsed);
+      const auto same = std::ranges::find_if(claims->all, [&](const Claims::One& one) {
+        return one.pattern.canonical() == pattern.canonical();
+      });
+      const auto place = static_cast<std::size_t>(same - claims->all.begin());
+      claims->all.push_back(
+          {.pattern = std::move(pattern), .id = owner.uuids_.Next().Text(), .same_as = place});
+    }
+    claims->project = std::move(wish.project);
+    claims->agent = std::move(wish.agent);
+    claims->literal = wish.literal;
+    claims->access = wish.access;
+    claims->reason = std::move(wish.reason);
+    claims->lease = domain::LeaseFor(wish.ttl_minutes);
+    return std::shared_ptr<const Claims>(std::move(claims));
+  }
+
+  static awaitable<Result<Tried>> Try(Reservations& owner, std::shared_ptr<const Claims> claims,
+                                      WaitQueue::Ticket ticket, Refusal refusal) {
+    auto write = [&owner, claims = std::move(claims), ticket, refusal](db::Transaction& tx) {
+      // Inside, where writes stand in line: whoever joined before this moment comes first, and what
+      // ran out while this write stood in line holds no more.
+      const auto earlier = owner.waits_.Before(claims->project, ticket);
+      return TryGrant(tx, *claims, owner.Rules(), earlier, refusal);
+    };
+    return Write<Tried>(owner.storage_, std::move(write));
+  }
+
+  // Tries whenever something that was in the way has gone, until its time is up.
+  static awaitable<Result<Verdict>> Wait(Reservations& owner, std::shared_ptr<const Claims> claims,
+                                         std::chrono::seconds patience) {
+    const auto signal = std::make_shared<Signal>();
+    const Duration deadline = owner.clock_.Monotonic() + patience;
+    const Alarm last_call(owner.clock_, patience, signal);
+    auto wanted = std::make_shared<WaitQueue::Wanted>();
+    wanted->project = claims->project;
+    wanted->agent = claims->agent;
+    for (const Claims::One& one : claims->all) wanted->patterns.push_back(one.pattern);
+    wanted->access = claims->access;
+    wanted->reason = claims->reason;
+    wanted->until = owner.clock_.Now() + patience;
+    IL_CO_TRY(const WaitQueue::Ticket ticket,
+              owner.waits_.Join(std::move(wanted), [signal] { signal->Set(); }));
+    Place place(owner.waits_, ticket);
+    while (true) {
+      if (auto circle = owner.waits_.Deadlock(ticket); !circle.empty()) {
+        co_return Verdict(Deadlocked{std::move(circle)});
+      }
+      owner.waits_.BeginTry(ticket);
+      const bool last = owner.clock_.Monotonic() >= deadline;
+      Result<Tried> tried =
+          co_await Try(owner, claims, ticket, last ? Refusal::kToBeTold : Refusal::kGoesOn);
+      const bool gone = co_await HasHungUp();
+      if (gone) {
+        // Nobody will hear of a grant. One of unknown outcome may be one.
+        if (tried.ok() || tried.error().code() == Errc::kOutcomeUnknown) owner.Undo(claims);
+        co_return NobodyWaits();
+      }
+      if (!tried.ok()) co_return std::move(tried).error();
+      if (const auto* granted = std::get_if<Granted>(&tried->verdict)) {
+        place.Granted(granted->reservations);
+        co_return owner.Hear(*std::move(tried));
+      }
+      if (last) co_return LastWord(*std::move(tried));
+      const Duration until_free =
+          tried->first_expiry ? *tried->first_expiry - owner.clock_.Now() : Duration::max();
+      const WaitQueue::Next next = owner.waits_.EndTry(ticket, std::move(tried->blockers));
+      if (next == WaitQueue::Next::kStopped) co_return Stopping();
+      if (next != WaitQueue::Next::kSleep || until_free <= Duration(0)) continue;
+      std::optional<Alarm> expiry;
+      if (until_free < patience) expiry.emplace(owner.clock_, until_free, signal);
+      co_await WaitFor(signal);
+      if (owner.waits_.stopped()) co_return Stopping();
+      const bool left = co_await HasHungUp();
+      if (left) co_return NobodyWaits();
+    }
+  }
+
+ private:
+  static Verdict LastWord(Tried tried) {
+    auto& refused = std::get<Refused>(tried.verdict);
+    std::vector<WaitQueue::Ticket> before;
+    for (const WaitQueue::EarlierWait& wait : tried.blockers.waits) before.push_back(wait.ticket);
+    std::ranges::sort(before);
+    before.erase(std::ranges::unique(before).begin(), before.end());
+    refused.queue_position = before.size() + 1;
+    return std::move(tried.verdict);
+  }
+};
+
+GrantRules Reservations::Rules() const {
+  return {.now = clock_.Now(), .grace = options_.heartbeat_grace, .held_max = options_.held_max};
+}
+
+// Takes back what the claims were granted, unless the agent has asked for it again since.
+void Reservations::Undo(std::shared_ptr<const Claims> claims) {
+  using Released = std::vector<Reservation>;
+  auto undo = [this, claims = std::move(claims)](db::Transaction& tx) {
+    return UndoGrant(tx, *claims, clock_.Now());
+  };
+  storage_.Write<Released>(std::move(undo), [this](const Result<Released>& released) {
+    if (released.ok()) TellGone(*released);
+  });
+}
+
+// A grant that its agent is about to hear of.
+Reservations::Verdict Reservations::Hear(Tried tried) {
+  waits_.LookAgain(tried.passed);
+  return std::move(tried.verdict);
+}
+
+Result<void> Reservations::CheckTexts(const Wish& wish) const {
+  IL_TRY_VOID(CheckAgent("agent_id", wish.agent, limits_));
+  IL_TRY_VOID(CheckLength("project", wish.project, limits_.project_bytes_max));
+  IL_TRY_VOID(CheckLength("reason", wish.reason, limits_.reason_bytes_max));
+  if (wish.patience.count() < 0 || wish.patience.count() > limits_.wait_seconds_max) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("wait_seconds is {}; send 0 to {}", wish.patience.count(),
+                             limits_.wait_seconds_max))
+        .WithDetail("field", "wait_seconds");
+  }
+  if (wish.patterns.size() <= limits_.patterns_max) return {};
+  return Error(Errc::kInvalidArgument, fmt::format("path_patterns has {} entries; send at most {}",
+                                                   wish.patterns.size(), limits_.patterns_max))
+      .WithDetail("field", "path_patterns");
+}
+
+void Reservations::PublishConflict(const Claims& claims, const Refused& refused) const {
+  if (!options_.publish_live) return;
+  std::vector<std::string> patterns;
+  patterns.reserve(claims.all.size());
+  for (const Claims::One& one : claims.all) patterns.push_back(one.pattern.text());
+  options_.publish_live({.type = std::string(domain::event_type::kReservationConflict),
+                         .project = claims.project,
+                         .entity_id = {},
+                         .agent = claims.agent,
+                         .created_at = clock_.Now(),
+                         .data = store::RefusalJson(claims.agent, patterns, refused.conflicts)});
+}
+
+awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {
+  IL_CO_TRY_VOID(CheckTexts(wish));
+  const std::chrono::seconds patience = wish.patience;
+  IL_CO_TRY(auto claims, Attempt::Prepare(*this, std::move(wish)));
+  const Refusal first = patience.count() > 0 ? Refusal::kGoesOn : Refusal::kToBeTold;
+  IL_CO_TRY(Tried tried, co_await Attempt::Try(*this, claims, kBehindAll, first));
+  const bool in_the_way = std::holds_alternative<Refused>(tried.verdict);
+  Verdict verdict = Hear(std::move(tried));
+  if (in_the_way && patience.count() > 0) {
+    IL_CO_TRY(verdict, co_await Attempt::Wait(*this, claims, patience));
+  }
+  if (const auto* refused = std::get_if<Refused>(&verdict)) PublishConflict(*claims, *refused);
+  co_return verdict;
+}
+
+awaitable<Result<std::vector<Conflict>>> Reservations::Check(Question question) {
+  IL_CO_TRY(glob::Pattern pattern, store::ParseClaim(question.pattern, question.literal));
+  auto find = [question = std::move(question), pattern = std::move(pattern),
+               rules = Rules()](db::Connection& connection) {
+    glob::Budget budget;
+    return store::FindConflicts(connection,
+                                {question.project, question.except_agent, pattern, question.access},
+                                rules.now, rules.grace, budget);
+  };
+  co_return co_await Read<std::vector<Conflict>>(storage_, std::move(find));
+}
+
+awaitable<Result<Reservation>> Reservations::Get(Ref ref) {
+  auto get = [ref = std::move(ref)](db::Connection& connection) -> Result<Reservation> {
+    IL_TRY(auto found, store::FindReservation(connection, ref.id));
+    if (found && (!ref.project || *ref.project == found->project)) return *std::move(found);
+    return Error(Errc::kNotFound, "there is no such reservation here");
+  };
+  co_return co_await Read<Reservation>(storage_, std::move(get));
+}
+
+awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64_t ttl_minutes) {
+  auto renew = [this, ref = std::move(ref), lease = domain::LeaseFor(ttl_minutes)](
+                   db::Transaction& tx) { return RenewReservation(tx, ref, lease, Rules()); };
+  IL_CO_TRY(Tried tried, co_await Write<Tried>(storage_, std::move(renew)));
+  co_return std::move(tried.verdict);
+}
+
+awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::string to_agent) {
+  IL_CO_TRY_VOID(CheckAgent("to_agent", to_agent, limits_));
+  auto transfer = [this, ref = std::move(ref),
+                   to_agent = std::move(to_agent)](db::Transaction& tx) {
+    return TransferReservation(tx, ref, to_agent, Rules());
+  };
+  IL_CO_TRY(Tried tried, co_await Write<Tried>(storage_, std::move(transfer)));
+  if (const auto* moved = std::get_if<Granted>(&tried.verdict)) {
+    waits_.Moved(std::vector<std::string>{moved->reservations.front().id});
+  }
+  co_return std::move(tried.verdict);
+}
+
+awaitable<Result<void>> Reservations::Release(Ref ref) {
+  std::string id = ref.id;
+  auto release = [this, ref = std::move(ref)](db::Transaction& tx) {
+    return ReleaseReservation(tx, ref, clock_.Now());
+  };
+  co_return co_await End(std::move(id), std::move(release));
+}
+
+// What may have ended is told to those who wait; to be told too often does no harm.
+awaitable<Result<void>> Reservations::End(
+    std::string id, std::function<Result<Reservation>(db::Transaction&)> release) {
+  const auto ended = co_await Write<Reservation>(storage_, std::move(release));
+  if (ended.ok() || ended.error().code() == Errc::kOutcomeUnknown) {
+    waits_.Gone(std::vector<std::string>{std::move(id)});
+  }
+  if (!ended.ok()) co_return ended.error();
+  co_return Result<void>();
+}
+
+awaitable<Result<void>> Reservations::ForceRelease(Ref ref, std::string reason) {
+  IL_CO_TRY_VOID(CheckLength("reason", reason, limits_.reason_bytes_max));
+  IL_CO_TRY_VOID(CheckAgent("X-Agent-ID", ref.agent, limits_));
+  std::string id = ref.id;
+  auto release = [this, ref = std::move(ref), reason = std::move(reason),
+                  message_id = uuids_.Next().Text()](db::Transaction& tx) {
+    return ForceReleaseReservation(tx, ref, reason, message_id, Rules());
+  };
+  co_return co_await End(std::move(id), std::move(release));
+}
+
+awaitable<Result<std::vector<Reservation>>> Reservations::ListOfAgent(
+    std::optional<std::string> project, std::string agent) {
+  auto list = [project = std::move(project), agent = std::move(agent),
+               max = limits_.reservations_listed_max](db::Connection& connection) {
+    return store::ListOfAgent(connection, project, agent, max);
+  };
+  co_return co_await Read<std::vector<Reservation>>(storage_, std::move(list));
+}
+
+awaitable<Result<std::vector<Reservation>>> Reservations::ListOfProject(std::string project) {
+  auto list = [project = std::move(project), now = clock_.Now(),
+               max = limits_.reservations_listed_max](db::Connection& connection) {
+    return store::ListOfProject(connection, project, now, max);
+  };
+  co_return co_await Read<std::vector<Reservation>>(storage_, std::move(list));
+}
+
+awaitable<Result<std::int64_t>> Reservations::CountActive() {
+  auto start = [this](Storage::DoneWith<std::int64_t> done) {
+    auto count = [now = clock_.Now()](db::Connection& connection) {
+      return store::CountActive(connection, now);
+    };
+    return storage_.Peek<std::int64_t>(limits_.ping_timeout, std::move(count), std::move(done));
+  };
+  co_return co_await Await<std::int64_t>(start);
+}
+
+std::string Reservations::Json(const Reservation& reservation) const {
+  return store::ReservationJson(reservation, clock_.Now());
+}
+
+std::string Reservations::ListJson(const std::vector<Reservation>& reservations) const {
+  const Timestamp now = clock_.Now();
+  std::string text = R"({"reservations":[)";
+  for (const Reservation& one : reservations) {
+    if (text.back() == '}') text += ',';
+    text += store::ReservationJson(one, now);
+  }
+  return text + "]}";
+}
+
+std::string ConflictJson(const Conflict& conflict) { return store::ConflictJson(conflict); }
+
+void Reservations::TellGone(const std::vector<Reservation>& gone) {
+  std::vector<std::string> ids;
+  ids.reserve(gone.size());
+  for (const Reservation& one : gone) ids.push_back(one.id);
+  waits_.Gone(ids);
+}
+
+}  // namespace interlock::service

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/result.h"
+#include "db/connection.h"
+#include "domain/event.h"
+#include "domain/reservation.h"
+#include "service/limits.h"
+#include "service/wait_queue.h"
+
+namespace interlock::service {
+
+struct Claims;
+struct GrantRules;
+struct Tried;
+class Storage;
+
+// How agents keep out of each other's way: whoever is to change files reserves them first. What is
+// granted, refused, renewed or handed on is decided and written in one transaction, so of many that
+// ask at once exactly as many are granted as may hold together.
+//
+// Thread-safe. The coroutines run on the caller's strand and own what they are given. `project` in
+// a reference: nothing means every project; within one, a reservation of another is not there.
+class Reservations {
+ public:
+  struct Options {
+    Duration heartbeat_grace = std::chrono::minutes(5);  // a holder seen since then is active
+    std::int64_t held_max = 256;                         // by one agent in one project
+    // Gets an event for each refusal, which is in no log.
+    std::function<void(const domain::Event&)> publish_live = {};
+  };
+
+  // All must outlive it.
+  Reservations(Storage& storage, Clock& clock, UuidMaker& uuids, const Limits& limits,
+               Options options);
+
+  struct Wish {
+    std::string project;
+    std::string agent;
+    std::vector<std::string> patterns;  // all are granted, or none
+    bool literal = false;               // they are paths, whatever characters they have
+    domain::Access access = domain::Access::kShared;
+    std::string reason = {};
+    std::int64_t ttl_minutes = 0;      // domain::LeaseFor()
+    std::chrono::seconds patience{0};  // how long it may wait for its turn
+  };
+  struct Granted {
+    std::vector<domain::Reservation> reservations;  // one per pattern, in their order
+  };
+  struct Refused {
+    std::vector<domain::Conflict> conflicts;         // all of them
+    std::optional<std::size_t> queue_position = {};  // from 1; of one that waited
+  };
+  struct Deadlocked {
+    std::vector<std::string> agents;  // each is in the way of the one before it; the first is ours
+  };
+  using Verdict = std::variant<Granted, Refused, Deadlocked>;
+
+  // A claim that the agent already holds is the same reservation again, with the later end. An
+  // invalid pattern: kInvalidPattern and its like. More than the agent may hold: kRateLimited,
+  // reservation_limit. Cancelling a wait leaves nothing behind.
+  boost::asio::awaitable<Result<Verdict>> Reserve(Wish wish);
+
+  struct Question {
+    std::string project;
+    std::string pattern;
+    bool literal = false;
+    domain::Access access = domain::Access::kExclusive;
+    std::string except_agent = {};  // whose holds do not count
+  };
+  // What is in the way of a claim, those who wait not counted.
+  boost::asio::awaitable<Result<std::vector<domain::Conflict>>> Check(Question question);
+
+  struct Ref {
+    std::string id;
+    std::optional<std::string> project = {};
+    std::string agent = {};  // who asks
+  };
+  boost::asio::awaitable<Result<domain::Reservation>> Get(Ref ref);
+
+  // Longer by so many minutes from now; one that ran out is granted anew if its paths are free. Of
+  // its owner only (kForbidden); released or swept: kNotFound.
+  boost::asio::awaitable<Result<Verdict>> Renew(Ref ref, std::int64_t ttl_minutes);
+
+  // To another agent, as a new grant. Of its owner only, while it holds. Refused when the owner
+  // keeps something that overlaps.
+  boost::asio::awaitable<Result<Verdict>> Transfer(Ref ref, std::string to_agent);
+
+  // By its owner. Released already: kNotFound; one that ran out may still be released.
+  boost::asio::awaitable<Result<void>> Release(Ref ref);
+
+  // By anybody who says who it is, when the holder was not heard of for long enough; else
+  // kConflict, holder_active. The holder finds a message about it.
+  boost::asio::awaitable<Result<void>> ForceRelease(Ref ref, std::string reason);
+
+  // Of an agent, all of them; else of a project, the active ones. The newest first.
+  boost::asio::awaitable<Result<std::vector<domain::Reservation>>> ListOfAgent(
+      std::optional<std::string> project, std::string agent);
+  boost::asio::awaitable<Result<std::vector<domain::Reservation>>> ListOfProject(
+      std::string project);
+
+  // As clients see them: one, and {"reservations":[…]}.
+  std::string Json(const domain::Reservation& reservation) const;
+  std::string ListJson(const std::vector<domain::Reservation>& reservations) const;
+
+  // These reservations are gone; whoever waits for their paths may go on. For the sweeper, and for
+  // an agent that deregisters.
+  void TellGone(const std::vector<domain::Reservation>& gone);
+
+  // Ends every wait with kUnavailable. REQUIRES: before storage is stopped.
+  void StopWaits() { waits_.Stop(); }
+
+  // How many hold right now, everywhere. A peek (storage.h): for who watches the server.
+  boost::asio::awaitable<Result<std::int64_t>> CountActive();
+
+  std::size_t waiting() const { return waits_.size(); }
+
+ private:
+  class Attempt;
+
+  GrantRules Rules() const;
+  Result<void> CheckTexts(const Wish& wish) const;
+  void PublishConflict(const Claims& claims, const Refused& refused) const;
+  void Undo(std::shared_ptr<const Claims> claims);
+  Verdict Hear(Tried tried);
+  boost::asio::awaitable<Result<void>> End(
+      std::string id, std::function<Result<domain::Reservation>(db::Transaction&)> release);
+
+  Storage& storage_;
+  Clock& clock_;
+  UuidMaker& uuids_;
+  const Limits limits_;
+  const Options options_;
+  WaitQueue waits_;
+};
+
+std::string ConflictJson(const domain::Conflict& conflict);
+
+}  // namespace interlock::service

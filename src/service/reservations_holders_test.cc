@@ -1,0 +1,278 @@
+// Reservations and the life of those who hold them: heartbeats, sessions, leaving, mail between
+// agents that work on the same files, and the sweeper.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "service/agents.h"
+#include "service/mail.h"
+#include "service/reservations.h"
+#include "service/service_fixture.h"
+#include "service/sweeper.h"
+#include "testing/captured_log.h"
+#include "testing/on_threads.h"
+
+namespace interlock::service {
+namespace {
+
+using domain::Access;
+using domain::Reservation;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Texts = std::vector<std::string>;
+using Granted = Reservations::Granted;
+
+constexpr db::Sql kEventTypes =
+    "SELECT type FROM events WHERE type LIKE 'reservation.%' ORDER BY cursor";
+constexpr db::Sql kRows = "SELECT count(*) FROM reservations";
+
+class HoldersTest : public ServiceTest {
+ protected:
+  ~HoldersTest() override {
+    for (const auto& sweeper : sweepers_) sweeper->Stop();
+  }
+
+  domain::Agent Register(const std::string& session = "") {
+    return Run(agents_.Register({.project = "p", .session_id = session})).value().agent;
+  }
+  Result<Reservations::Verdict> TryReserve(const std::string& agent, const std::string& pattern,
+                                           std::int64_t lease = 30) {
+    return Run(reservations_.Reserve({.project = "p",
+                                      .agent = agent,
+                                      .patterns = {pattern},
+                                      .access = Access::kExclusive,
+                                      .ttl_minutes = lease}));
+  }
+  Reservation Grant(const std::string& agent, const std::string& pattern, std::int64_t lease = 30) {
+    return std::get<Granted>(TryReserve(agent, pattern, lease).value()).reservations.at(0);
+  }
+  bool IsThere(const Reservation& reservation) {
+    return Run(reservations_.Get({.id = reservation.id})).ok();
+  }
+  Texts Events() {
+    Texts types;
+    EXPECT_TRUE(
+        file_.Open()
+            ->ForEach(kEventTypes, [&](const db::Row& row) { types.push_back(row.String(0)); })
+            .ok());
+    return types;
+  }
+  std::int64_t Rows() {
+    return *file_.Open()->One(kRows, [](const db::Row& row) { return row.Int(0); }).value();
+  }
+
+  Sweeper& NewSweeper(Sweeper::Options options = {}) {
+    if (!options.on_expired) {
+      options.on_expired = [this](const std::vector<Reservation>& gone) {
+        swept_ += gone.size();
+        reservations_.TellGone(gone);
+      };
+    }
+    sweepers_.push_back(std::make_unique<Sweeper>(
+        *storage_, clock_, log_, [] { return domain::Cursor(0); }, std::move(options)));
+    return *sweepers_.back();
+  }
+  // The next sweep of the only sweeper, from the moment it is due to its end.
+  void Sweep(const Sweeper& sweeper) {
+    const std::uint64_t before = sweeper.stats().sweeps;
+    while (clock_.timers_waiting() == 0) std::this_thread::yield();
+    clock_.AdvanceToNextTimer();
+    Await(sweeper, before + 1);
+  }
+  static void Await(const Sweeper& sweeper, std::uint64_t sweeps) {
+    while (sweeper.stats().sweeps < sweeps) std::this_thread::yield();
+  }
+
+  testing::CapturedLog captured_;
+  Logger log_{clock_, captured_};
+  UuidMaker uuids_{clock_, random_};
+  Reservations reservations_{*storage_, clock_, uuids_, {}, {}};
+  Agents agents_{*storage_, clock_,
+                 random_,   uuids_,
+                 {},        [this](const auto& released) { reservations_.TellGone(released); }};
+  Mail mail_{*storage_, clock_, uuids_, {}};
+  std::atomic<std::size_t> swept_ = 0;
+  std::vector<std::unique_ptr<Sweeper>> sweepers_;
+};
+
+TEST_F(HoldersTest, AHeartbeatKeepsEverythingAtLeastSoLong) {
+  const std::string id = Register().id;
+  const Reservation held = Grant(id, "x");
+  const Reservation longer = Grant(id, "y", 60);
+  clock_.Advance(minutes(29));
+  ASSERT_TRUE(Run(agents_.Heartbeat({.id = id}, {.renew_minutes = 10})).ok());
+  const Reservation now = Run(reservations_.Get({.id = held.id})).value();
+  EXPECT_EQ(now.expires_at, clock_.Now() + minutes(10));
+  EXPECT_EQ(now.fence, held.fence);
+  EXPECT_EQ(Run(reservations_.Get({.id = longer.id})).value().expires_at, longer.expires_at);
+  EXPECT_THAT(Events(),
+              ElementsAre("reservation.created", "reservation.created", "reservation.renewed"));
+  const auto refused = Run(agents_.Heartbeat({.id = id}, {.renew_minutes = -1}));
+  EXPECT_EQ(refused.error().http_status(), 400);
+}
+
+TEST_F(HoldersTest, AHeartbeatDoesNotReviveWhatRanOut) {
+  const std::string id = Register().id;
+  const Reservation held = Grant(id, "x");
+  clock_.Advance(minutes(31));
+  ASSERT_TRUE(Run(agents_.Heartbeat({.id = id}, {.renew_minutes = 10})).ok());
+  EXPECT_EQ(Run(reservations_.Get({.id = held.id})).value(), held);
+}
+
+TEST_F(HoldersTest, WhoLeavesReleasesWhatItHeldAndThoseWhoWaitGoOn) {
+  const std::string id = Register().id;
+  Grant(id, "x");
+  auto waiting = std::async(std::launch::async, [this] {
+    return Run(reservations_.Reserve({.project = "p",
+                                      .agent = "b",
+                                      .patterns = {"x"},
+                                      .access = Access::kExclusive,
+                                      .patience = seconds(20)}));
+  });
+  while (reservations_.waiting() == 0) std::this_thread::yield();
+  ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+  EXPECT_THAT(Events(),
+              ElementsAre("reservation.created", "reservation.released", "reservation.created"));
+}
+
+TEST_F(HoldersTest, ASessionThatStillHoldsFilesIsNotTakenOver) {
+  const std::string session = "0190a0a0-0000-7000-8000-000000000001";
+  const std::string id = Register(session).id;
+  Grant(id, "x", 60);
+  clock_.Advance(minutes(10));
+  const auto again = Run(agents_.Register({.project = "p", .session_id = session}));
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().http_status(), 409);
+  clock_.Advance(minutes(51));
+  EXPECT_EQ(Register(session).id, id) << "what it held has run out";
+}
+
+TEST_F(HoldersTest, AutoLetsThoseWriteWhoseWorkOverlaps) {
+  const std::string shy = Register().id;
+  ASSERT_TRUE(Run(agents_.SetPolicies({.id = shy}, {.mail = "auto"})).ok());
+  const auto send = [&](const std::string& from) {
+    return Run(mail_.Send(
+                   {.project = "p", .from = from, .body = "hello", .addresses = {.to = {shy}}}))
+        .value()
+        .received;
+  };
+  EXPECT_THAT(send("near"), IsEmpty());
+  ASSERT_TRUE(
+      Run(reservations_.Reserve({.project = "p", .agent = shy, .patterns = {"src/**"}})).ok());
+  ASSERT_TRUE(
+      Run(reservations_.Reserve({.project = "p", .agent = "near", .patterns = {"*/a.cc"}})).ok());
+  ASSERT_TRUE(
+      Run(reservations_.Reserve({.project = "p", .agent = "far", .patterns = {"docs/*"}})).ok());
+  EXPECT_THAT(send("near"), ElementsAre(shy));
+  EXPECT_THAT(send("far"), IsEmpty());
+  EXPECT_THAT(Run(mail_.Broadcast({.project = "p", .from = "near", .topic = "t", .body = "b"}))
+                  .value()
+                  .received,
+              ElementsAre(shy));
+  clock_.Advance(minutes(31));
+  EXPECT_THAT(send("near"), IsEmpty()) << "its work is over";
+}
+
+TEST_F(HoldersTest, TheSweeperTakesFromTheDeadAndNeverFromTheLiving) {
+  const std::string alive = Register().id;
+  const std::string dead = Register().id;
+  const Reservation of_alive = Grant(alive, "a", 1);
+  const Reservation of_dead = Grant(dead, "d", 1);
+  const Reservation of_nobody = Grant("nobody", "n", 1);
+  const Reservation fresh = Grant("nobody", "f", 60);
+  const Reservation released = Grant("nobody", "r", 1);
+  ASSERT_TRUE(Run(reservations_.Release({.id = released.id, .agent = "nobody"})).ok());
+  Sweeper& sweeper = NewSweeper();
+  sweeper.Start();
+  Sweep(sweeper);
+  EXPECT_EQ(swept_, 0U);
+  clock_.JumpWallClock(minutes(4));
+  ASSERT_TRUE(Run(agents_.Heartbeat({.id = alive}, {})).ok());
+  clock_.JumpWallClock(minutes(2));
+  Sweep(sweeper);
+  EXPECT_TRUE(IsThere(of_alive)) << "it ran out, but its owner lives";
+  EXPECT_FALSE(IsThere(of_dead));
+  EXPECT_FALSE(IsThere(of_nobody));
+  EXPECT_TRUE(IsThere(fresh));
+  EXPECT_TRUE(IsThere(released)) << "left to the retention";
+  EXPECT_EQ(swept_, 2U);
+  EXPECT_EQ(std::ranges::count(Events(), "reservation.expired"), 2);
+}
+
+TEST_F(HoldersTest, AtItsStartTheSweeperLeavesWhatRanOutJustNow) {
+  const Reservation old = Grant("x", "old", 1);
+  clock_.Advance(minutes(6));
+  const Reservation recent = Grant("x", "recent", 1);
+  clock_.Advance(minutes(4));
+  Sweeper& sweeper = NewSweeper();
+  sweeper.Start();
+  Sweep(sweeper);
+  EXPECT_FALSE(IsThere(old));
+  EXPECT_TRUE(IsThere(recent)) << "nobody could renew while the server was down";
+  Sweep(sweeper);
+  EXPECT_FALSE(IsThere(recent));
+}
+
+TEST_F(HoldersTest, ReleasedReservationsAreForgottenAfterTheRetention) {
+  const Reservation released = Grant("x", "r");
+  ASSERT_TRUE(Run(reservations_.Release({.id = released.id, .agent = "x"})).ok());
+  Sweeper& sweeper = NewSweeper({.interval = hours(24), .retain = std::chrono::days(2)});
+  sweeper.Start();
+  Sweep(sweeper);
+  EXPECT_TRUE(IsThere(released));
+  clock_.JumpWallClock(hours(49));
+  Sweep(sweeper);
+  EXPECT_FALSE(IsThere(released));
+}
+
+TEST_F(HoldersTest, MoreThanOneStepIsSweptInOneSweep) {
+  for (int i = 0; i < 25; ++i) Grant("x", "f" + std::to_string(i), 1);
+  clock_.Advance(minutes(10));
+  Sweeper& sweeper = NewSweeper({.rows_max = 10});
+  sweeper.Start();
+  Sweep(sweeper);
+  EXPECT_EQ(swept_, 25U);
+  EXPECT_EQ(Rows(), 0);
+}
+
+// Five sweepers against ten that reserve: nobody loses what it holds, everything that ran out is
+// taken once, and no write fails.
+TEST_F(HoldersTest, FiveSweepsMayRaceTenReserves) {
+  constexpr int kOld = 40;
+  for (int i = 0; i < kOld; ++i) Grant("gone", "old/" + std::to_string(i), 1);
+  clock_.Advance(minutes(30));
+  for (int i = 0; i < 5; ++i) NewSweeper({.rows_max = 3});
+  std::vector<Reservation> granted(10);
+  testing::OnThreads(15, [&](int t) {
+    if (t < 5) {
+      sweepers_[static_cast<std::size_t>(t)]->Start();
+      clock_.Advance(std::chrono::microseconds(1));
+    } else {
+      granted[static_cast<std::size_t>(t - 5)] =
+          Grant("r" + std::to_string(t), "old/" + std::to_string(t));
+    }
+  });
+  for (const auto& sweeper : sweepers_) Await(*sweeper, 1);
+  for (const Reservation& one : granted) EXPECT_TRUE(IsThere(one));
+  EXPECT_EQ(swept_, static_cast<std::size_t>(kOld));
+  EXPECT_EQ(std::ranges::count(Events(), "reservation.expired"), kOld);
+  EXPECT_EQ(Rows(), 10);
+  for (const auto& sweeper : sweepers_) EXPECT_EQ(sweeper->stats().failures, 0U);
+}
+
+}  // namespace
+}  // namespace interlock::service

@@ -1,0 +1,371 @@
+#include "service/reservations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "service/grant.h"
+#include "service/service_fixture.h"
+#include "testing/on_threads.h"
+#include "testing/random.h"
+
+namespace interlock::service {
+namespace {
+
+using domain::Access;
+using domain::Reservation;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Texts = std::vector<std::string>;
+using Verdict = Reservations::Verdict;
+using Granted = Reservations::Granted;
+using Refused = Reservations::Refused;
+
+constexpr db::Sql kEventTypes = "SELECT type FROM events ORDER BY cursor";
+
+class ReservationsServiceTest : public ServiceTest {
+ protected:
+  static Reservations::Wish Wish(const std::string& agent, Texts patterns) {
+    return {.project = "p",
+            .agent = agent,
+            .patterns = std::move(patterns),
+            .access = Access::kExclusive};
+  }
+  Verdict Reserve(Reservations::Wish wish) {
+    return Run(reservations_.Reserve(std::move(wish))).value();
+  }
+  Reservation Grant(const std::string& agent, const std::string& pattern) {
+    return std::get<Granted>(Reserve(Wish(agent, {pattern}))).reservations.at(0);
+  }
+  // Begins to wait; the test goes on when it stands in the queue, or has its answer.
+  std::future<Result<Verdict>> BeginWait(const std::string& agent, const std::string& pattern,
+                                         seconds patience = seconds(20)) {
+    const std::size_t before = reservations_.waiting();
+    Reservations::Wish wish = Wish(agent, {pattern});
+    wish.patience = patience;
+    auto waiting = std::async(std::launch::async, [this, wish = std::move(wish)]() mutable {
+      return Run(reservations_.Reserve(std::move(wish)));
+    });
+    while (reservations_.waiting() == before &&
+           waiting.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    }
+    return waiting;
+  }
+  Texts Events() {
+    Texts types;
+    EXPECT_TRUE(
+        file_.Open()
+            ->ForEach(kEventTypes, [&](const db::Row& row) { types.push_back(row.String(0)); })
+            .ok());
+    return types;
+  }
+  Result<void> Release(const Reservation& reservation, const std::string& agent) {
+    return Run(reservations_.Release({.id = reservation.id, .agent = agent}));
+  }
+
+  UuidMaker uuids_{clock_, random_};
+  Reservations reservations_{*storage_, clock_, uuids_, {}, {.held_max = 3}};
+};
+
+TEST_F(ReservationsServiceTest, AConflictIsRefusedWithEveryReasonAndWritesNothing) {
+  Grant("a", "src/*.cc");
+  Grant("b", "docs/*");
+  const Verdict verdict = Reserve(Wish("c", {"src/main.cc", "docs/x"}));
+  EXPECT_THAT(std::get<Refused>(verdict).conflicts, SizeIs(2));
+  EXPECT_THAT(Run(reservations_.ListOfProject("p")).value(), SizeIs(2)) << "all or nothing";
+  EXPECT_THAT(Events(), ElementsAre("reservation.created", "reservation.created"));
+}
+
+TEST_F(ReservationsServiceTest, TheSameClaimAgainIsTheSameReservationWithTheLaterEnd) {
+  Reservations::Wish wish = Wish("a", {"x"});
+  wish.ttl_minutes = 60;
+  const Reservation first = std::get<Granted>(Reserve(wish)).reservations.at(0);
+  wish.ttl_minutes = 10;
+  wish.reason = "again";
+  const Reservation second = std::get<Granted>(Reserve(wish)).reservations.at(0);
+  EXPECT_EQ(second.id, first.id);
+  EXPECT_EQ(second.fence, first.fence);
+  EXPECT_EQ(second.expires_at, first.expires_at);
+  EXPECT_EQ(second.reason, "again");
+  wish.patterns = {"./x", "y", "x"};
+  const auto batch = std::get<Granted>(Reserve(wish)).reservations;
+  EXPECT_EQ(batch.at(0).id, first.id);
+  EXPECT_EQ(batch.at(2).id, first.id);
+  EXPECT_NE(batch.at(1).id, first.id);
+}
+
+TEST_F(ReservationsServiceTest, OnlySharedClaimsShare) {
+  using enum Access;
+  const struct {
+    Access held, asked;
+    const char* held_pattern;
+    const char* asked_pattern;
+    bool granted;
+  } kCases[] = {
+      {kShared, kShared, "src/*", "src/a", true},
+      {kShared, kExclusive, "src/*", "src/a", false},
+      {kExclusive, kShared, "src/*", "src/a", false},
+      {kExclusive, kExclusive, "src/*", "src/a", false},
+      {kExclusive, kExclusive, "src/a", "src/*", false},
+      {kExclusive, kExclusive, "*.cc", "main.*", false},
+      {kExclusive, kExclusive, "src/*", "docs/*", true},
+      {kExclusive, kExclusive, "src/*", "src/a/b", true},
+  };
+  int number = 0;
+  for (const auto& one : kCases) {
+    const std::string project = std::to_string(++number);
+    Reservations::Wish held = Wish("a", {one.held_pattern});
+    Reservations::Wish asked = Wish("b", {one.asked_pattern});
+    held.project = asked.project = project;
+    held.access = one.held;
+    asked.access = one.asked;
+    ASSERT_TRUE(std::holds_alternative<Granted>(Reserve(held)));
+    EXPECT_EQ(std::holds_alternative<Granted>(Reserve(asked)), one.granted)
+        << one.held_pattern << " " << one.asked_pattern;
+    asked.project += " other";
+    EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(asked))) << "projects are apart";
+  }
+}
+
+TEST_F(ReservationsServiceTest, AnAgentHoldsOnlySoMany) {
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("a", {"1", "2", "3"}))));
+  const auto refused = Run(reservations_.Reserve(Wish("a", {"4"})));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().http_status(), 429);
+  EXPECT_EQ(refused.error().slug(), "reservation_limit");
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("a", {"3"})))) << "it has that one";
+  clock_.Advance(minutes(31));
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("a", {"4"}))));
+}
+
+TEST_F(ReservationsServiceTest, OfManyWhoAskAtOnceOneIsGranted) {
+  const int rounds = testing::kSlowBuild ? 5 : 30;
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<int> granted = 0;
+    testing::OnThreads(8, [&](int t) {
+      const std::string pattern = t % 2 == 0 ? "src/*.cc" : "src/main.*";
+      Reservations::Wish wish = Wish(std::to_string(t), {pattern});
+      wish.project = std::to_string(round);
+      if (std::holds_alternative<Granted>(Reserve(std::move(wish)))) ++granted;
+    });
+    EXPECT_EQ(granted, 1);
+  }
+}
+
+TEST_F(ReservationsServiceTest, WhatIsReleasedGoesToWhoeverWaitedLongest) {
+  const Reservation held = Grant("a", "x");
+  auto second = BeginWait("b", "x");
+  auto third = BeginWait("c", "{x,y}");
+  EXPECT_THAT(std::get<Refused>(Reserve(Wish("d", {"y"}))).conflicts, SizeIs(1))
+      << "somebody waits for it";
+  ASSERT_TRUE(Release(held, "a").ok());
+  const Reservation next = std::get<Granted>(second.get().value()).reservations.at(0);
+  EXPECT_EQ(reservations_.waiting(), 1U);
+  ASSERT_TRUE(Release(next, "b").ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(third.get().value()));
+  EXPECT_EQ(reservations_.waiting(), 0U);
+}
+
+TEST_F(ReservationsServiceTest, WhoeverWaitsInVainLearnsItsPlace) {
+  Grant("a", "x");
+  auto second = BeginWait("b", "x", seconds(25));
+  auto third = BeginWait("c", "x");
+  clock_.Advance(seconds(20));
+  const Verdict last = third.get().value();
+  EXPECT_EQ(std::get<Refused>(last).queue_position, 2U);
+  EXPECT_THAT(std::get<Refused>(last).conflicts, SizeIs(2)) << "the holder, and who waits longer";
+  clock_.Advance(seconds(5));
+  EXPECT_EQ(std::get<Refused>(second.get().value()).queue_position, 1U);
+  EXPECT_EQ(reservations_.waiting(), 0U);
+}
+
+TEST_F(ReservationsServiceTest, WaitsThatCouldNeverEndAreEnded) {
+  Grant("a", "x");
+  Grant("b", "y");
+  auto first = BeginWait("a", "y");
+  const auto second = BeginWait("b", "x").get().value();
+  EXPECT_THAT(std::get<Reservations::Deadlocked>(second).agents, ElementsAre("b", "a"));
+  clock_.Advance(seconds(20));
+  EXPECT_TRUE(std::holds_alternative<Refused>(first.get().value()));
+}
+
+TEST_F(ReservationsServiceTest, StoppingEndsEveryWait) {
+  Grant("a", "x");
+  auto waiting = BeginWait("b", "x");
+  reservations_.StopWaits();
+  EXPECT_EQ(waiting.get().error().code(), Errc::kUnavailable);
+}
+
+TEST_F(ReservationsServiceTest, WhoMayDoWhatWithAReservation) {
+  const Reservation held = Grant("a", "x");
+  const Reservations::Ref other = {.id = held.id, .agent = "b"};
+  EXPECT_EQ(Release(held, "b").error().http_status(), 403);
+  EXPECT_EQ(Run(reservations_.Renew(other, 5)).error().http_status(), 403);
+  EXPECT_EQ(Run(reservations_.Transfer(other, "b")).error().http_status(), 403);
+  EXPECT_EQ(Run(reservations_.Get({.id = held.id, .project = "q"})).error().http_status(), 404);
+  EXPECT_EQ(Run(reservations_.Release({.id = "none", .agent = "a"})).error().http_status(), 404);
+
+  const Reservation moved =
+      std::get<Granted>(Run(reservations_.Transfer({.id = held.id, .agent = "a"}, "b")).value())
+          .reservations.at(0);
+  EXPECT_EQ(moved.agent, "b");
+  EXPECT_GT(moved.fence, held.fence);
+  EXPECT_EQ(Release(held, "a").error().http_status(), 403);
+  EXPECT_TRUE(Release(held, "b").ok());
+  EXPECT_EQ(Release(held, "b").error().http_status(), 404);
+  EXPECT_THAT(Events(), ElementsAre("reservation.created", "reservation.transferred",
+                                    "reservation.released"));
+}
+
+TEST_F(ReservationsServiceTest, WhatRanOutIsRenewedOnlyWhereNobodyElseCame) {
+  const Reservation held = Grant("a", "x");
+  const Reservations::Ref ref = {.id = held.id, .agent = "a"};
+  clock_.Advance(minutes(31));
+  const Reservation again =
+      std::get<Granted>(Run(reservations_.Renew(ref, 5)).value()).reservations.at(0);
+  EXPECT_EQ(again.id, held.id);
+  EXPECT_GT(again.fence, held.fence) << "a new grant";
+  clock_.Advance(minutes(6));
+  Grant("b", "x");
+  EXPECT_THAT(std::get<Refused>(Run(reservations_.Renew(ref, 5)).value()).conflicts, SizeIs(1));
+}
+
+TEST_F(ReservationsServiceTest, AHolderThatIsGoneMayBeRelievedAndIsTold) {
+  const Reservation held = Grant("ghost", "x");
+  ASSERT_TRUE(Run(reservations_.ForceRelease({.id = held.id, .agent = "b"}, "I need it")).ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("b", {"x"}))));
+  EXPECT_THAT(Events(), ElementsAre("reservation.created", "message.created",
+                                    "reservation.released", "reservation.created"));
+}
+
+TEST_F(ReservationsServiceTest, WhatOverlapsNeverEndsInTheHandsOfTwo) {
+  Grant("a", "src/**");
+  const Reservation file = Grant("a", "src/main.cc");
+  const Reservations::Ref ref = {.id = file.id, .agent = "a"};
+  const auto refused = std::get<Refused>(Run(reservations_.Transfer(ref, "b")).value());
+  ASSERT_THAT(refused.conflicts, SizeIs(1));
+  EXPECT_EQ(refused.conflicts[0].pattern, "src/**");
+  EXPECT_EQ(Run(reservations_.Get({.id = file.id})).value().agent, "a");
+}
+
+TEST_F(ReservationsServiceTest, AClockSetBackGivesNobodyWhatAnotherWasGranted) {
+  const Reservation old = Grant("a", "x");
+  clock_.Advance(minutes(31));
+  Grant("b", "x");
+  clock_.JumpWallClock(-minutes(31));  // both are within their time now
+  const auto renewed = Run(reservations_.Renew({.id = old.id, .agent = "a"}, 30)).value();
+  EXPECT_TRUE(std::holds_alternative<Refused>(renewed));
+  EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(Wish("a", {"x"}))));
+}
+
+TEST_F(ReservationsServiceTest, WhatOneHoldsAlreadyIsNotForThoseWhoWait) {
+  Grant("a", "{src,docs}/**");
+  auto waiting = BeginWait("b", "src/**");
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("a", {"src/*.cc"}))));
+  EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(Wish("a", {"*/x"}))))
+      << "more than it holds";
+  reservations_.StopWaits();
+  EXPECT_FALSE(waiting.get().ok());
+}
+
+TEST_F(ReservationsServiceTest, WhoWaitsGetsWhatRunsOutWithoutASweep) {
+  Grant("a", "x");
+  clock_.Advance(minutes(30) - seconds(5));
+  auto waiting = BeginWait("b", "x");
+  clock_.Advance(seconds(5));
+  EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+}
+
+TEST_F(ReservationsServiceTest, TextsAndListsAreBounded) {
+  const std::string long_text(5000, 'x');
+  Reservations::Wish wish = Wish(long_text, {"x"});
+  EXPECT_EQ(Run(reservations_.Reserve(wish)).error().http_status(), 400);
+  wish = Wish("a", {"x"});
+  wish.reason = long_text;
+  EXPECT_EQ(Run(reservations_.Reserve(wish)).error().http_status(), 400);
+  EXPECT_EQ(Run(reservations_.Reserve(Wish("a", Texts(65, "x")))).error().http_status(), 400);
+  EXPECT_EQ(Run(reservations_.Reserve(Wish("a", {long_text}))).error().http_status(), 400);
+  EXPECT_THAT(Events(), IsEmpty());
+}
+
+TEST_F(ReservationsServiceTest, WhatNobodyHeardOfIsTakenBackUnlessItWasAskedForAgain) {
+  Claims claims;
+  claims.project = "p";
+  claims.agent = "a";
+  claims.lease = minutes(30);
+  for (const char* file : {"x", "y"}) {
+    claims.all.push_back({.pattern = glob::Pattern::Parse(file).value(),
+                          .id = std::string("new-") + file,
+                          .same_as = claims.all.size()});
+  }
+  const auto write = [&](auto fn) {
+    const auto connection = file_.Open();
+    EXPECT_TRUE(connection->BeginExclusive().ok());
+    db::Transaction tx(*connection);
+    auto result = fn(tx);
+    EXPECT_TRUE(connection->Commit().ok());
+    return result;
+  };
+  const GrantRules rules = {.now = clock_.Now(), .grace = minutes(5), .held_max = 256};
+  ASSERT_TRUE(write([&](db::Transaction& tx) { return TryGrant(tx, claims, rules, {}); }).ok());
+  Reservations::Wish again = Wish("a", {"y"});
+  again.access = Access::kShared;
+  again.ttl_minutes = 1;
+  ASSERT_TRUE(std::holds_alternative<Granted>(Reserve(again))) << "it now knows that it has y";
+  const auto undone =
+      write([&](db::Transaction& tx) { return UndoGrant(tx, claims, clock_.Now()); }).value();
+  ASSERT_THAT(undone, SizeIs(1));
+  EXPECT_EQ(undone[0].pattern, "x");
+  EXPECT_THAT(Run(reservations_.ListOfProject("p")).value(), SizeIs(1));
+}
+
+TEST_F(ReservationsServiceTest, ARenewalThatIsANewGrantCountsToo) {
+  const Reservation old = Grant("a", "old");
+  clock_.Advance(minutes(31));
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("a", {"1", "2", "3"}))));
+  const auto renewed = Run(reservations_.Renew({.id = old.id, .agent = "a"}, 30));
+  ASSERT_FALSE(renewed.ok());
+  EXPECT_EQ(renewed.error().http_status(), 429);
+}
+
+TEST_F(ReservationsServiceTest, ACircleThroughAGrantIsFound) {
+  const Reservation x = Grant("b", "x");
+  Grant("d", "y");
+  Grant("a", "z");
+  auto e = BeginWait("e", "x");
+  auto a = BeginWait("a", "{x,y}");
+  ASSERT_TRUE(Release(x, "b").ok());
+  ASSERT_TRUE(std::holds_alternative<Granted>(e.get().value()));
+  const Verdict again = BeginWait("e", "z").get().value();  // a waits for e, and e for a
+  EXPECT_THAT(std::get<Reservations::Deadlocked>(again).agents, ElementsAre("e", "a"));
+  reservations_.StopWaits();
+  EXPECT_FALSE(a.get().ok());
+}
+
+TEST_F(ReservationsServiceTest, OnlyWhoListensHearsOfARefusal) {
+  std::vector<domain::Event> heard;
+  Reservations telling(
+      *storage_, clock_, uuids_, {},
+      {.publish_live = [&](const domain::Event& event) { heard.push_back(event); }});
+  Grant("a", "x");
+  ASSERT_TRUE(Run(telling.Reserve(Wish("b", {"x", "y"}))).ok());
+  ASSERT_THAT(heard, SizeIs(1));
+  EXPECT_EQ(heard[0].type, "reservation.conflict");
+  EXPECT_EQ(heard[0].cursor, 0);
+  EXPECT_EQ(heard[0].agent, "b");
+  EXPECT_THAT(heard[0].data, ::testing::HasSubstr(R"("path_patterns":["x","y"])"));
+  EXPECT_THAT(Events(), ElementsAre("reservation.created"));
+}
+
+}  // namespace
+}  // namespace interlock::service

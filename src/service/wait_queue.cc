@@ -1,0 +1,230 @@
+#include "service/wait_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace interlock::service {
+namespace {
+
+template <typename T>
+void SortOnce(std::vector<T>& list) {
+  std::ranges::sort(list);
+  list.erase(std::ranges::unique(list).begin(), list.end());
+}
+
+bool IsOneOf(const WaitQueue::Hold& hold, std::span<const std::string> reservation_ids) {
+  return std::ranges::find(reservation_ids, hold.reservation_id) != reservation_ids.end();
+}
+
+}  // namespace
+
+Result<WaitQueue::Ticket> WaitQueue::Join(std::shared_ptr<const Wanted> wanted,
+                                          std::function<void()> wake) {
+  MutexLock lock(mutex_);
+  if (stopped_) return Error(Errc::kUnavailable, "the server is stopping; try again later");
+  if (waiters_.size() >= waiters_max_) {
+    return Error(Errc::kUnavailable,
+                 "too many requests wait for reservations already; ask without wait_seconds, or "
+                 "try again later");
+  }
+  const Ticket ticket = next_++;
+  waiters_.emplace(ticket, Waiter{.wanted = std::move(wanted), .wake = std::move(wake)});
+  return ticket;
+}
+
+void WaitQueue::CountHolds(const Waiter& waiter, int by) {
+  for (const Hold& hold : waiter.blockers.holds) {
+    if ((behind_agent_[hold.agent] += by) == 0) behind_agent_.erase(hold.agent);
+  }
+}
+
+void WaitQueue::SetBlockers(Waiter& waiter, Blockers blockers) {
+  CountHolds(waiter, -1);
+  for (const EarlierWait& wait : waiter.blockers.waits) {
+    if (--behind_wait_[wait.ticket] == 0) behind_wait_.erase(wait.ticket);
+  }
+  waiter.blockers = std::move(blockers);
+  CountHolds(waiter, 1);
+  for (const EarlierWait& wait : waiter.blockers.waits) ++behind_wait_[wait.ticket];
+}
+
+void WaitQueue::Replace(Blockers& blockers, Ticket ticket, const Granted& granted) {
+  const auto ended = std::ranges::equal_range(blockers.waits, ticket, {}, &EarlierWait::ticket);
+  for (const EarlierWait& wait : ended) {
+    if (granted.ids.empty()) break;
+    blockers.holds.push_back(
+        {.reservation_id = granted.ids.at(wait.pattern), .agent = granted.agent});
+  }
+  SortOnce(blockers.holds);
+  blockers.waits.erase(ended.begin(), ended.end());
+}
+
+void WaitQueue::Leave(Ticket ticket, std::span<const std::string> granted_ids) {
+  MutexLock lock(mutex_);
+  const auto leaving = waiters_.find(ticket);
+  if (leaving == waiters_.end()) return;
+  const Granted granted = {.ids = {granted_ids.begin(), granted_ids.end()},
+                           .agent = leaving->second.wanted->agent};
+  SetBlockers(leaving->second, {});
+  waiters_.erase(leaving);
+  const bool in_the_way = behind_wait_.erase(ticket) > 0;
+  for (auto& [other, waiter] : waiters_) {
+    if (waiter.trying) waiter.left[ticket] = granted;
+    if (!in_the_way || waiter.blockers.waits.empty()) continue;
+    CountHolds(waiter, -1);
+    Replace(waiter.blockers, ticket, granted);
+    CountHolds(waiter, 1);
+    if (waiter.blockers.empty()) waiter.wake();
+  }
+}
+
+void WaitQueue::Gone(std::span<const std::string> reservation_ids) {
+  MutexLock lock(mutex_);
+  for (auto& [ticket, waiter] : waiters_) {
+    if (waiter.trying) {
+      waiter.gone.insert(waiter.gone.end(), reservation_ids.begin(), reservation_ids.end());
+    }
+    const auto is_gone = [&](const Hold& hold) { return IsOneOf(hold, reservation_ids); };
+    if (std::ranges::none_of(waiter.blockers.holds, is_gone)) continue;
+    CountHolds(waiter, -1);
+    std::erase_if(waiter.blockers.holds, is_gone);
+    CountHolds(waiter, 1);
+    if (waiter.blockers.empty()) waiter.wake();
+  }
+}
+
+void WaitQueue::Moved(std::span<const std::string> reservation_ids) {
+  MutexLock lock(mutex_);
+  for (auto& [ticket, waiter] : waiters_) {
+    if (waiter.trying) waiter.look_again = true;
+    const bool concerned = std::ranges::any_of(
+        waiter.blockers.holds, [&](const Hold& hold) { return IsOneOf(hold, reservation_ids); });
+    if (concerned) waiter.wake();
+  }
+}
+
+void WaitQueue::LookAgain(std::span<const Ticket> tickets) {
+  MutexLock lock(mutex_);
+  for (const Ticket ticket : tickets) {
+    const auto found = waiters_.find(ticket);
+    if (found == waiters_.end()) continue;
+    if (found->second.trying) found->second.look_again = true;
+    found->second.wake();
+  }
+}
+
+std::vector<WaitQueue::Earlier> WaitQueue::Before(std::string_view project, Ticket before) const {
+  MutexLock lock(mutex_);
+  std::vector<Earlier> earlier;
+  for (const auto& [ticket, waiter] : waiters_) {
+    if (ticket >= before) break;
+    if (waiter.wanted->project == project) earlier.push_back({ticket, waiter.wanted});
+  }
+  return earlier;
+}
+
+void WaitQueue::BeginTry(Ticket ticket) {
+  MutexLock lock(mutex_);
+  Waiter& waiter = waiters_.at(ticket);
+  waiter.trying = true;
+  waiter.look_again = false;
+  waiter.gone.clear();
+  waiter.left.clear();
+  SetBlockers(waiter, {});
+}
+
+WaitQueue::Next WaitQueue::EndTry(Ticket ticket, Blockers blockers) {
+  MutexLock lock(mutex_);
+  Waiter& waiter = waiters_.at(ticket);
+  IL_CHECK(waiter.trying);
+  waiter.trying = false;
+  if (stopped_) return Next::kStopped;
+  if (waiter.look_again) return Next::kTryAgain;
+  SortOnce(blockers.waits);
+  for (const auto& [left, granted] : waiter.left) Replace(blockers, left, granted);
+  std::erase_if(blockers.holds, [&](const Hold& hold) { return IsOneOf(hold, waiter.gone); });
+  if (blockers.empty()) return Next::kTryAgain;
+  SortOnce(blockers.holds);
+  SetBlockers(waiter, std::move(blockers));
+  BreakCircles(ticket);
+  return waiter.deadlock.empty() ? Next::kSleep : Next::kGiveUp;
+}
+
+std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
+  const Wanted& first = *waiters_.at(start).wanted;
+  if (!behind_agent_.contains(first.agent) && !behind_wait_.contains(start)) return {};
+  std::unordered_map<std::string_view, std::vector<Ticket>> waits_of;  // not yet reached
+  for (const auto& [ticket, waiter] : waiters_) {
+    const bool counts = ticket != start && waiter.deadlock.empty();
+    if (counts && waiter.wanted->project == first.project) {
+      waits_of[waiter.wanted->agent].push_back(ticket);
+    }
+  }
+  std::unordered_map<Ticket, Ticket> reached_from;
+  std::vector<Ticket> open = {start};
+  const auto circle_from = [&](Ticket last) {
+    std::vector<Ticket> circle = {last};
+    while (circle.back() != start) circle.push_back(reached_from.at(circle.back()));
+    std::ranges::reverse(circle);
+    return circle;
+  };
+  while (!open.empty()) {
+    const Ticket at = open.back();
+    open.pop_back();
+    const auto reach = [&](Ticket ticket) {
+      if (reached_from.emplace(ticket, at).second) open.push_back(ticket);
+    };
+    const Blockers& blockers = waiters_.at(at).blockers;
+    for (const Hold& hold : blockers.holds) {
+      if (hold.agent == first.agent) return circle_from(at);
+      const auto next = waits_of.find(hold.agent);
+      if (next == waits_of.end()) continue;
+      std::ranges::for_each(next->second, reach);
+      waits_of.erase(next);
+    }
+    for (const EarlierWait& wait : blockers.waits) {
+      if (wait.ticket == start) return circle_from(at);
+      const auto next = waiters_.find(wait.ticket);
+      if (next != waiters_.end() && next->second.deadlock.empty()) reach(wait.ticket);
+    }
+  }
+  return {};
+}
+
+void WaitQueue::BreakCircles(Ticket ticket) {
+  while (waiters_.at(ticket).deadlock.empty()) {
+    std::vector<Ticket> circle = FindCircle(ticket);
+    if (circle.empty()) return;
+    const auto youngest = std::ranges::max_element(circle);
+    std::ranges::rotate(circle, youngest);
+    Waiter& loser = waiters_.at(circle.front());
+    for (const Ticket one : circle) loser.deadlock.push_back(waiters_.at(one).wanted->agent);
+    loser.wake();
+  }
+}
+
+std::vector<std::string> WaitQueue::Deadlock(Ticket ticket) const {
+  MutexLock lock(mutex_);
+  const auto found = waiters_.find(ticket);
+  return found == waiters_.end() ? std::vector<std::string>() : found->second.deadlock;
+}
+
+void WaitQueue::Stop() {
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  for (auto& [ticket, waiter] : waiters_) waiter.wake();
+}
+
+bool WaitQueue::stopped() const {
+  MutexLock lock(mutex_);
+  return stopped_;
+}
+
+std::size_t WaitQueue::size() const {
+  MutexLock lock(mutex_);
+  return waiters_.size();
+}
+
+}  // namespace interlock::service

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "domain/reservation.h"
+#include "glob/pattern.h"
+
+namespace interlock::service {
+
+// Who waits for paths that somebody else holds, in the order they came. It decides nothing about
+// paths: whoever waits tries again when it is woken, and tells what was in its way this time. It
+// finds the waits that could never end, since each holds what the next one wants.
+//
+// In memory only: a wait ends with its connection, and so with the server. Thread-safe.
+class WaitQueue {
+ public:
+  using Ticket = std::uint64_t;  // whoever came first has the lower one
+
+  // What somebody waits for. Never changes.
+  struct Wanted {
+    std::string project;
+    std::string agent;
+    std::vector<glob::Pattern> patterns;
+    domain::Access access;
+    std::string reason;
+    Timestamp until;  // when it gives up
+  };
+
+  // What is in the way of a claim.
+  struct Hold {
+    std::string reservation_id;
+    std::string agent;  // whose it is
+    auto operator<=>(const Hold&) const = default;
+  };
+  struct EarlierWait {
+    Ticket ticket;
+    std::size_t pattern;  // which of its patterns
+    auto operator<=>(const EarlierWait&) const = default;
+  };
+  struct Blockers {
+    std::vector<Hold> holds = {};
+    std::vector<EarlierWait> waits = {};
+    bool empty() const { return holds.empty() && waits.empty(); }
+  };
+
+  explicit WaitQueue(std::size_t waiters_max) : waiters_max_(waiters_max) {}
+
+  // `wake` is called, from any thread and perhaps more often than needed, when nothing of what was
+  // in the way is left, so of many who wait for one path only the next is woken; it must be quick,
+  // and must not call the queue. kUnavailable: too many wait already, or Stop() was called.
+  Result<Ticket> Join(std::shared_ptr<const Wanted> wanted, std::function<void()> wake)
+      IL_EXCLUDES(mutex_);
+
+  // Nothing is heard of the ticket any more; those behind it may be free to go. Idempotent. What it
+  // was granted, if it was, has these ids, one per pattern: they are in the way in its place.
+  void Leave(Ticket ticket, std::span<const std::string> granted_ids = {}) IL_EXCLUDES(mutex_);
+
+  // The waits in the project that began before `before`, in their order.
+  struct Earlier {
+    Ticket ticket;
+    std::shared_ptr<const Wanted> wanted;
+  };
+  std::vector<Earlier> Before(std::string_view project, Ticket before) const IL_EXCLUDES(mutex_);
+
+  // To be called before each try, so that nothing that ends meanwhile is missed.
+  void BeginTry(Ticket ticket) IL_EXCLUDES(mutex_);
+
+  enum class Next : std::uint8_t {
+    kSleep,     // until `wake`
+    kTryAgain,  // all that was in the way has gone meanwhile
+    kGiveUp,    // Deadlock() says why
+    kStopped,
+  };
+  // The try failed, for these reasons.
+  Next EndTry(Ticket ticket, Blockers blockers) IL_EXCLUDES(mutex_);
+
+  // The agents of a circle of waits in one project, each of which is in the way of the one before
+  // it, of which this, the first, is the youngest: it must give up. Empty when it need not. To be
+  // asked whenever it is woken.
+  std::vector<std::string> Deadlock(Ticket ticket) const IL_EXCLUDES(mutex_);
+
+  // These reservations no longer hold.
+  void Gone(std::span<const std::string> reservation_ids) IL_EXCLUDES(mutex_);
+
+  // These belong to somebody else now: whoever they are in the way of looks again.
+  void Moved(std::span<const std::string> reservation_ids) IL_EXCLUDES(mutex_);
+
+  // Something was granted that these did not know to be in their way.
+  void LookAgain(std::span<const Ticket> tickets) IL_EXCLUDES(mutex_);
+
+  bool stopped() const IL_EXCLUDES(mutex_);
+
+  // Wakes everybody; nobody may join any more.
+  void Stop() IL_EXCLUDES(mutex_);
+
+  std::size_t size() const IL_EXCLUDES(mutex_);
+
+ private:
+  // What a wait that ended was granted, one reservation per pattern; none when it gave up.
+  struct Granted {
+    std::vector<std::string> ids;
+    std::string agent;
+  };
+  struct Waiter {
+    std::shared_ptr<const Wanted> wanted;
+    std::function<void()> wake;
+    Blockers blockers = {};  // of the last try; both lists are sorted
+    bool trying = false;
+    // During this try:
+    bool look_again = false;
+    std::vector<std::string> gone = {};   // reservations
+    std::map<Ticket, Granted> left = {};  // waits
+    std::vector<std::string> deadlock = {};
+  };
+
+  // Takes a wait that has ended out of the list, or puts what it was granted in its place.
+  static void Replace(Blockers& blockers, Ticket ticket, const Granted& granted);
+  void CountHolds(const Waiter& waiter, int by) IL_REQUIRES(mutex_);
+  void SetBlockers(Waiter& waiter, Blockers blockers) IL_REQUIRES(mutex_);
+  // The waits on a way from this one back to itself, or to what its own agent holds; empty when
+  // there is none.
+  std::vector<Ticket> FindCircle(Ticket start) const IL_REQUIRES(mutex_);
+  // Of every circle that this wait closes, the youngest gives up.
+  void BreakCircles(Ticket ticket) IL_REQUIRES(mutex_);
+
+  const std::size_t waiters_max_;
+  mutable Mutex mutex_;
+  std::map<Ticket, Waiter> waiters_ IL_GUARDED_BY(mutex_);
+  // How many waits stand behind each agent or wait: whoever is in nobody's way closes no circle.
+  std::unordered_map<std::string, int> behind_agent_ IL_GUARDED_BY(mutex_);
+  std::unordered_map<Ticket, int> behind_wait_ IL_GUARDED_BY(mutex_);
+  Ticket next_ IL_GUARDED_BY(mutex_) = 1;
+  bool stopped_ IL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace interlock::service

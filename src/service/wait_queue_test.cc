@@ -1,0 +1,220 @@
+#include "service/wait_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace interlock::service {
+namespace {
+
+using domain::Access;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Next = WaitQueue::Next;
+using Ticket = WaitQueue::Ticket;
+using Blockers = WaitQueue::Blockers;
+using Hold = WaitQueue::Hold;
+
+class WaitQueueTest : public ::testing::Test {
+ protected:
+  Ticket Join(const std::string& agent, const std::string& project = "p") {
+    auto wanted = std::make_shared<WaitQueue::Wanted>();
+    wanted->project = project;
+    wanted->agent = agent;
+    wanted->access = Access::kExclusive;
+    const Ticket ticket = queue_.Join(wanted, [this, agent] { ++woken_[agent]; }).value();
+    return ticket;
+  }
+  Next Try(Ticket ticket, Blockers blockers) {
+    queue_.BeginTry(ticket);
+    return queue_.EndTry(ticket, std::move(blockers));
+  }
+  void Gone(const std::string& id) { queue_.Gone(std::vector<std::string>{id}); }
+
+  WaitQueue queue_{4};
+  std::map<std::string, int> woken_;
+};
+
+TEST_F(WaitQueueTest, WhoeverCameEarlierInTheProjectStandsBefore) {
+  const Ticket a = Join("a");
+  Join("b", "q");
+  const Ticket c = Join("c");
+  EXPECT_LT(a, c);
+  EXPECT_THAT(queue_.Before("p", a), IsEmpty());
+  ASSERT_EQ(queue_.Before("p", c).size(), 1U);
+  EXPECT_EQ(queue_.Before("p", c)[0].ticket, a);
+  EXPECT_EQ(queue_.Before("p", c + 1).size(), 2U);
+  queue_.Leave(a);
+  queue_.Leave(a);
+  EXPECT_THAT(queue_.Before("p", c), IsEmpty());
+  EXPECT_EQ(queue_.size(), 2U);
+}
+
+TEST_F(WaitQueueTest, OnlyThoseAreWokenWhoseWayIsFree) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  EXPECT_EQ(Try(a, {.holds = {{"r1", "x"}, {"r2", "y"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"r2", "y"}}, .waits = {{a, 0}}}), Next::kSleep);
+  Gone("r1");
+  EXPECT_EQ(woken_["a"], 0) << "there is still r2";
+  Gone("r2");
+  EXPECT_EQ(woken_["a"], 1);
+  EXPECT_EQ(woken_["b"], 0) << "a comes first";
+  Gone("r2");
+  EXPECT_EQ(woken_["a"], 1) << "it is no longer in the way";
+  queue_.Leave(a);
+  EXPECT_EQ(woken_["b"], 1);
+}
+
+// A wait that was granted is in the way as what it holds now, and so is seen in a circle.
+TEST_F(WaitQueueTest, WhatAnEarlierWaitWasGrantedTakesItsPlace) {
+  for (const bool during_a_try : {false, true}) {
+    SCOPED_TRACE(during_a_try);
+    const Ticket e = Join("e");
+    const Ticket a = Join("a");
+    const std::vector<std::string> granted = {"r0", "r1"};
+    const Blockers in_the_way = {.holds = {{"rd", "d"}}, .waits = {{e, 1}}};
+    if (during_a_try) {
+      queue_.BeginTry(a);
+      queue_.Leave(e, granted);
+      EXPECT_EQ(queue_.EndTry(a, in_the_way), Next::kSleep);
+    } else {
+      EXPECT_EQ(Try(a, in_the_way), Next::kSleep);
+      queue_.Leave(e, granted);
+    }
+    const Ticket again = Join("e");
+    EXPECT_EQ(Try(again, {.holds = {{"ra", "a"}}}), Next::kGiveUp);
+    woken_.clear();
+    Gone("rd");
+    Gone("r0");
+    EXPECT_EQ(woken_["a"], 0) << "r1 is still there";
+    Gone("r1");
+    EXPECT_EQ(woken_["a"], 1);
+    queue_.Leave(a);
+    queue_.Leave(again);
+  }
+}
+
+TEST_F(WaitQueueTest, WhatGoesToAnotherIsLookedAtAgain) {
+  const Ticket a = Join("a");
+  EXPECT_EQ(Try(a, {.holds = {{"r1", "x"}, {"r2", "y"}}}), Next::kSleep);
+  queue_.Moved(std::vector<std::string>{"r1"});
+  EXPECT_EQ(woken_["a"], 1);
+  queue_.Moved(std::vector<std::string>{"r9"});
+  EXPECT_EQ(woken_["a"], 1);
+  queue_.LookAgain(std::vector<Ticket>{a, a + 1});
+  EXPECT_EQ(woken_["a"], 2);
+  queue_.BeginTry(a);
+  queue_.Moved(std::vector<std::string>{"r1"});
+  EXPECT_EQ(queue_.EndTry(a, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
+}
+
+TEST_F(WaitQueueTest, ProjectsMakeNoCircleTogether) {
+  const Ticket a = Join("a", "p");
+  const Ticket b = Join("b", "q");
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep) << "another a";
+}
+
+TEST_F(WaitQueueTest, ACircleThatClosesAgainIsFoundAgain) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}, {"rx", "x"}}}), Next::kSleep);
+  Gone("rb");  // b let go, and waits for a
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep);
+  Gone("rx");
+  EXPECT_EQ(Try(a, {.holds = {{"rb2", "b"}}}), Next::kSleep) << "b holds something again";
+  EXPECT_THAT(queue_.Deadlock(b), ElementsAre("b", "a"));
+}
+
+// A wake-up that is lost here is a request that waits until its time is up.
+TEST_F(WaitQueueTest, WhatChangesDuringATryIsNotMissed) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  queue_.BeginTry(b);
+  Gone("r1");
+  EXPECT_EQ(queue_.EndTry(b, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
+  queue_.BeginTry(b);
+  Gone("r1");
+  EXPECT_EQ(queue_.EndTry(b, {.holds = {{"r1", "x"}, {"r2", "y"}}}), Next::kSleep);
+  Gone("r2");
+  EXPECT_EQ(woken_["b"], 1) << "r1 went during the try";
+  queue_.BeginTry(b);
+  queue_.Leave(a);
+  EXPECT_EQ(queue_.EndTry(b, {.waits = {{a, 0}}}), Next::kTryAgain);
+  queue_.BeginTry(b);
+  Gone("r9");
+  EXPECT_EQ(queue_.EndTry(b, {.holds = {{"r1", "x"}}}), Next::kSleep) << "another one's";
+}
+
+TEST_F(WaitQueueTest, OfACircleTheYoungestGivesUp) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  const Ticket c = Join("c");
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"rc", "c"}}}), Next::kSleep);
+  EXPECT_EQ(Try(c, {.holds = {{"other", "d"}, {"ra", "a"}}}), Next::kGiveUp);
+  EXPECT_THAT(queue_.Deadlock(c), ElementsAre("c", "a", "b"));
+  EXPECT_THAT(queue_.Deadlock(a), IsEmpty());
+}
+
+TEST_F(WaitQueueTest, TheYoungestIsWokenWhenAnOlderOneClosesTheCircle) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep);
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}}}), Next::kSleep) << "it is the older one";
+  EXPECT_EQ(woken_["b"], 1);
+  EXPECT_THAT(queue_.Deadlock(b), ElementsAre("b", "a"));
+}
+
+TEST_F(WaitQueueTest, AChainIsNoCircleNorIsAHolderThatDoesNotWait) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  EXPECT_EQ(Try(a, {.holds = {{"rx", "x"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}, .waits = {{a, 0}}}), Next::kSleep);
+  EXPECT_THAT(queue_.Deadlock(b), IsEmpty());
+  Gone("rx");
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}}}), Next::kSleep);
+  EXPECT_THAT(queue_.Deadlock(b), ElementsAre("b", "a"));
+}
+
+TEST_F(WaitQueueTest, WhoWaitsBehindAWaitOfAnAgentDoesNotWaitForAllOfIt) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  const Ticket other = Join("a");
+  EXPECT_EQ(Try(a, {.holds = {{"rc", "c"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"rc", "c"}}, .waits = {{a, 0}}}), Next::kSleep);
+  EXPECT_EQ(Try(other, {.holds = {{"rb", "b"}}}), Next::kSleep) << "a holds nothing";
+  queue_.Leave(a, std::vector<std::string>{"ra"});
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep) << "now it does";
+  EXPECT_THAT(queue_.Deadlock(other), ElementsAre("a", "b"));
+}
+
+TEST_F(WaitQueueTest, EveryCircleThatOneClosesIsBroken) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  const Ticket c = Join("c");
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep);
+  EXPECT_EQ(Try(c, {.holds = {{"ra", "a"}}}), Next::kSleep);
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}, {"rc", "c"}}}), Next::kSleep);
+  EXPECT_THAT(queue_.Deadlock(b), ElementsAre("b", "a"));
+  EXPECT_THAT(queue_.Deadlock(c), ElementsAre("c", "a"));
+}
+
+TEST_F(WaitQueueTest, AFullQueueAndAStoppedOneLetNobodyIn) {
+  for (const char* agent : {"a", "b", "c", "d"}) Join(agent);
+  auto wanted = std::make_shared<WaitQueue::Wanted>();
+  EXPECT_EQ(queue_.Join(wanted, [] {}).error().code(), Errc::kUnavailable);
+  queue_.Leave(1);
+  queue_.Stop();
+  EXPECT_EQ(woken_["d"], 1);
+  EXPECT_EQ(queue_.Join(wanted, [] {}).error().code(), Errc::kUnavailable);
+  EXPECT_EQ(Try(2, {.holds = {{"r", "x"}}}), Next::kStopped);
+}
+
+}  // namespace
+}  // namespace interlock::service
