@@ -30,6 +30,7 @@
 #include "service/health.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
+#include "service/reservations.h"
 #include "service/storage.h"
 #include "service/sweeper.h"
 #include "signals.h"
@@ -56,13 +57,15 @@ class Running {
         database_(std::move(database)),
         storage_(*database_, clock, StorageOptions(options.limits, log)),
         keys_(std::move(keyring)),
+        uuids_(clock, random_),
+        reservations_(storage_, clock, uuids_, options.limits, ReservationOptions(options)),
         feed_(storage_, *commits_, clock, log, FeedOptions(options.limits)),
         sweeper_(
             storage_, clock, log, [this] { return feed_.stats().published; },
-            {.interval = options.sweep_interval, .retain = std::chrono::days(options.retain_days)}),
+            SweeperOptions(options)),
         health_(&storage_, clock, options.limits.ping_timeout),
-        uuids_(clock, random_),
-        agents_(storage_, clock, random_, uuids_, options.limits),
+        agents_(storage_, clock, random_, uuids_, options.limits,
+                [this](const auto& released) { reservations_.TellGone(released); }),
         mail_(storage_, clock, uuids_, MailOptions(options.limits)),
         mailbox_(storage_, clock),
         app_{.version = BuildInfo().version,
@@ -74,7 +77,8 @@ class Running {
              .agents = agents_,
              .mail = mail_,
              .mailbox = mailbox_,
-             .feed = feed_},
+             .feed = feed_,
+             .reservations = reservations_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -105,7 +109,8 @@ class Running {
   Result<void> Stop() {
     sweeper_.Stop();
     server_.StopAccepting();
-    feed_.Stop();  // those who follow are told, and end
+    reservations_.StopWaits();  // those who wait are told, and those who follow
+    feed_.Stop();
     if (server_.Drain() == http::Server::Drained::kSomeAborted) {
       log_.Warn("closed connections whose requests did not end in time");
     }
@@ -155,6 +160,7 @@ class Running {
     numbers.connections = server_.connections();
     const auto feed = feed_.stats();
     numbers.event_cursor = static_cast<std::uint64_t>(feed.published);
+    numbers.reservation_waiters = reservations_.waiting();
     numbers.websocket = {.consumers = feed.followers, .lagged = feed.lagged};
     numbers.process = ReadProcessUse();
     return numbers;
@@ -165,6 +171,21 @@ class Running {
             .name_bytes_max = limits.mail_name_bytes_max,
             .broadcasts_max = limits.broadcasts_max,
             .broadcast_window = limits.broadcast_window};
+  }
+
+  service::Reservations::Options ReservationOptions(const ServeOptions& options) {
+    return {.heartbeat_grace = options.heartbeat_grace,
+            .held_max = options.reservations_max,
+            .publish_live = [this](const domain::Event& event) { feed_.PublishLive(event); }};
+  }
+
+  service::Sweeper::Options SweeperOptions(const ServeOptions& options) {
+    service::Sweeper::Options sweeping;
+    sweeping.interval = options.sweep_interval;
+    sweeping.retain = std::chrono::days(options.retain_days);
+    sweeping.heartbeat_grace = options.heartbeat_grace;
+    sweeping.on_expired = [this](const auto& expired) { reservations_.TellGone(expired); };
+    return sweeping;
   }
 
   static service::Feed::Options FeedOptions(const Limits& limits) {
@@ -181,11 +202,12 @@ class Running {
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;
   auth::KeyringHolder keys_;
+  Csprng random_;
+  UuidMaker uuids_;
+  service::Reservations reservations_;
   service::Feed feed_;
   service::Sweeper sweeper_;
   service::Health health_;
-  Csprng random_;
-  UuidMaker uuids_;
   service::Agents agents_;
   service::Mail mail_;
   service::Mailbox mailbox_;

@@ -153,7 +153,15 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
       ->capture_default_str()
       ->type_name("DAYS");
   AddDuration(serve, "--sweep-interval", options.sweep_interval,
-              "How often what is older is looked for");
+              "How often what is older, and what ran out, is looked for");
+  AddDuration(serve, "--heartbeat-grace", options.heartbeat_grace,
+              "How long after its last heartbeat an agent counts as active");
+  serve
+      .add_option("--max-reservations", options.reservations_max,
+                  "Reservations that an agent may hold in a project")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->capture_default_str()
+      ->type_name("N");
   AddDuration(serve, "--idle-timeout", options.limits.idle_timeout,
               "How long a connection may rest between requests");
   AddDuration(serve, "--header-timeout", options.limits.header_timeout,

@@ -28,6 +28,8 @@ struct ServeOptions {
   int io_threads = 2;
   int retain_days = 30;  // 0 = for ever
   std::chrono::milliseconds sweep_interval{60'000};
+  std::chrono::milliseconds heartbeat_grace{300'000};
+  std::int64_t reservations_max = 256;  // of one agent in one project
   Limits limits;
 };
 

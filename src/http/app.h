@@ -18,6 +18,7 @@ class Feed;
 class Health;
 class Mail;
 class Mailbox;
+class Reservations;
 }  // namespace interlock::service
 
 namespace interlock::http {
@@ -37,6 +38,7 @@ struct App {
   service::Mail& mail;
   service::Mailbox& mailbox;
   service::Feed& feed;
+  service::Reservations& reservations;
 };
 
 }  // namespace interlock::http

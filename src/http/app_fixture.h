@@ -12,6 +12,7 @@
 #include "service/health.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
+#include "service/reservations.h"
 #include "service/storage.h"
 #include "testing/captured_log.h"
 #include "testing/seeded_random.h"
@@ -32,12 +33,16 @@ struct TestServices {
         mail(storage, clock, uuids, {}),
         mailbox(storage, clock),
         quiet(clock, unheard),
-        feed(storage, commits, clock, quiet, {}) {
+        feed(storage, commits, clock, quiet, {}),
+        reservations(storage, clock, uuids, Limits(), {}) {
     feed.Start(0);
   }
 
-  App MakeApp(Logger& log) { return MakeApp(log, health); }
+  App MakeApp(Logger& log) { return MakeApp(log, health, feed); }
   App MakeApp(Logger& log, service::Health& other_health) {
+    return MakeApp(log, other_health, feed);
+  }
+  App MakeApp(Logger& log, service::Health& other_health, service::Feed& other_feed) {
     return {.version = "9.8.7",
             .log = log,
             .metrics = metrics,
@@ -47,7 +52,8 @@ struct TestServices {
             .agents = agents,
             .mail = mail,
             .mailbox = mailbox,
-            .feed = feed};
+            .feed = other_feed,
+            .reservations = reservations};
   }
 
   Metrics metrics;
@@ -63,6 +69,7 @@ struct TestServices {
   Logger quiet;
   service::CommitSignal commits;
   service::Feed feed;
+  service::Reservations reservations;
 };
 
 }  // namespace interlock::http

@@ -77,17 +77,7 @@ class FollowTest : public service::FeedTest {
     durability_ = sqlite::Durability::kFast;
     Open(options);
     services_ = std::make_unique<TestServices>(*database_, clock_);
-    const App others = services_->MakeApp(log_);
-    app_ = std::make_unique<App>(App{.version = others.version,
-                                     .log = log_,
-                                     .metrics = others.metrics,
-                                     .keys = others.keys,
-                                     .access = others.access,
-                                     .health = others.health,
-                                     .agents = others.agents,
-                                     .mail = others.mail,
-                                     .mailbox = others.mailbox,
-                                     .feed = *feed_});
+    app_ = std::make_unique<App>(services_->MakeApp(log_, services_->health, *feed_));
     limits_.linger_timeout = milliseconds(300);
     router_ = std::make_unique<Router>(FollowRoutes());
     server_ = std::make_unique<Server>(*router_, *app_, clock_, Server::Options{.limits = limits_});
@@ -146,7 +136,7 @@ class FollowTest : public service::FeedTest {
       numbers.websocket.lagged = feed_->stats().lagged;
       return numbers;
     });
-    const std::string text = metrics.Text(std::nullopt);
+    const std::string text = metrics.Text({});
     const std::size_t begin = text.find("\nintermute_websocket_lagged_total ") + 1;
     return text.substr(begin, text.find('\n', begin) - begin);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,10 @@ struct Request {
   std::optional<std::string> project;       // nothing = every project
   std::string actor;                        // the agent it acts as; "" = it names none
   std::shared_ptr<const json::Value> json;  // the body, an object; null for BodyKind::kNone
+
+  // For a handler that is about to wait long: from then on it is cancelled as soon as the peer has
+  // hung up. Empty where there is no connection. To be called on the handler's executor.
+  std::function<void()> watch_peer;
 
   // REQUIRES: the route's template names it.
   const std::string& Param(std::string_view name) const;

@@ -16,6 +16,7 @@
 #include "http/prometheus.h"
 #include "http/route.h"
 #include "service/agents.h"
+#include "service/reservations.h"
 
 namespace interlock::http {
 namespace {
@@ -99,18 +100,24 @@ void AddStorage(PrometheusText& text, const ServerNumbers& numbers) {
               "How often the circuit breaker opened.", numbers.breaker_opened);
 }
 
-void AddEvents(PrometheusText& text, const ServerNumbers& numbers,
-               std::optional<std::int64_t> agents_alive) {
+void AddEvents(PrometheusText& text, const ServerNumbers& numbers, const Counted& counted) {
   text.Single("intermute_event_cursor", Type::kGauge, "The cursor of the newest event.",
               numbers.event_cursor);
   text.Single("intermute_websocket_consumers", Type::kGauge, "WebSockets that are open.",
               numbers.websocket.consumers);
   text.Single("intermute_websocket_lagged_total", Type::kCounter,
               "WebSockets closed because they could not keep up.", numbers.websocket.lagged);
-  if (agents_alive) {
+  text.Single("intermute_reservation_waiters", Type::kGauge,
+              "Requests that wait for reserved files.", numbers.reservation_waiters);
+  if (counted.agents_alive) {
     text.Single("intermute_agents_alive", Type::kGauge,
-                "Agents seen within the heartbeat grace; absent when storage does not answer.",
-                static_cast<std::uint64_t>(*agents_alive));
+                "Agents seen within five minutes; absent when storage does not answer.",
+                static_cast<std::uint64_t>(*counted.agents_alive));
+  }
+  if (counted.reservations_active) {
+    text.Single("intermute_reservations_active", Type::kGauge,
+                "Reservations that hold; absent when storage does not answer.",
+                static_cast<std::uint64_t>(*counted.reservations_active));
   }
 }
 
@@ -136,11 +143,16 @@ void AddProcess(PrometheusText& text, const ServerNumbers& numbers, Duration upt
 }
 
 boost::asio::awaitable<Result<Response>> GetMetrics(App& app, Request /*request*/) {
-  std::optional<std::int64_t> agents_alive;
-  if (const auto count = co_await app.agents.CountActive(); count.ok()) agents_alive = *count;
+  Counted counted;
+  if (const auto count = co_await app.agents.CountActive(); count.ok()) {
+    counted.agents_alive = *count;
+  }
+  if (const auto count = co_await app.reservations.CountActive(); count.ok()) {
+    counted.reservations_active = *count;
+  }
   Response response;
   response.headers.Add("Content-Type", std::string(PrometheusText::kContentType));
-  response.body = app.metrics.Text(agents_alive);
+  response.body = app.metrics.Text(counted);
   co_return response;
 }
 
@@ -227,13 +239,13 @@ void Metrics::AddLatencies(PrometheusText& text) const {
   }
 }
 
-std::string Metrics::Text(std::optional<std::int64_t> agents_alive) const {
+std::string Metrics::Text(const Counted& counted) const {
   const ServerNumbers numbers = source_();
   PrometheusText text;
   AddRequests(text);
   AddLatencies(text);
   AddStorage(text, numbers);
-  AddEvents(text, numbers, agents_alive);
+  AddEvents(text, numbers, counted);
   AddProcess(text, numbers, clock_.Monotonic() - start_);
   return std::move(text).Take();
 }

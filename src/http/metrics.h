@@ -55,8 +55,15 @@ struct ServerNumbers {
   std::uint64_t breaker_opened = 0;
   std::uint64_t connections = 0;
   std::uint64_t event_cursor = 0;
+  std::uint64_t reservation_waiters = 0;
   WebSocket websocket;
   Process process;
+};
+
+// What only storage knows; nothing when it does not answer.
+struct Counted {
+  std::optional<std::int64_t> agents_alive = {};
+  std::optional<std::int64_t> reservations_active = {};
 };
 
 // Counts every request by route and status and how long it took, and writes it all down, with the
@@ -82,7 +89,7 @@ class Metrics {
   void Record(const Route* route, Method method, int status, Duration took);
 
   // `agents_alive`: how many agents were seen lately; nothing when that is not known.
-  std::string Text(std::optional<std::int64_t> agents_alive) const;
+  std::string Text(const Counted& counted) const;
 
   // Upper bounds of the histograms' buckets, in microseconds: from a look into memory to the time
   // after which storage gives up.

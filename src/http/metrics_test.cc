@@ -35,7 +35,7 @@ class MetricsTest : public ::testing::Test {
  protected:
   // The value of a sample, by its name and labels as they stand in the text; "" when it is absent.
   std::string Sample(const std::string& sample) const {
-    std::istringstream lines(metrics_.Text(alive_));
+    std::istringstream lines(metrics_.Text(counted_));
     std::string line;
     while (std::getline(lines, line)) {
       if (line.starts_with(sample + " ")) return line.substr(sample.size() + 1);
@@ -45,7 +45,7 @@ class MetricsTest : public ::testing::Test {
 
   testing::FakeClock clock_;
   ServerNumbers numbers_;
-  std::optional<std::int64_t> alive_;
+  Counted counted_;
   Metrics metrics_{kRoutes, clock_, [this] { return numbers_; }};
 };
 
@@ -134,7 +134,8 @@ TEST_F(MetricsTest, TheNumbersOfTheServerStandThere) {
   numbers_.event_cursor = 17;
   numbers_.websocket = {.consumers = 18, .lagged = 19};
   numbers_.process = {.resident_bytes = 20, .open_files = 21, .cpu_seconds = 0.5};
-  alive_ = 22;
+  numbers_.reservation_waiters = 24;
+  counted_ = {.agents_alive = 22, .reservations_active = 25};
   clock_.Advance(std::chrono::seconds(23));
   const std::map<std::string, std::string> expected = {
       {R"(intermute_storage_queue_depth{queue="writer"})", "1"},
@@ -165,6 +166,8 @@ TEST_F(MetricsTest, TheNumbersOfTheServerStandThere) {
       {"process_open_fds", "21"},
       {"process_cpu_seconds_total", "0.5"},
       {"intermute_agents_alive", "22"},
+      {"intermute_reservation_waiters", "24"},
+      {"intermute_reservations_active", "25"},
       {"intermute_uptime_seconds", "23"},
       {R"(intermute_build_info{version="1.2.3",commit="abc"})", "1"},
   };
@@ -212,7 +215,7 @@ TEST_F(MetricsTest, TheTextIsWellFormed) {
     metrics_.Record(nullptr, static_cast<Method>(method), 404, std::chrono::hours(1));
   }
   numbers_.process = {.resident_bytes = 1, .open_files = 1, .cpu_seconds = 1e-9};
-  ExpectWellFormed(metrics_.Text(3));
+  ExpectWellFormed(metrics_.Text({.agents_alive = 3}));
 }
 
 TEST(PrometheusTextTest, LabelValuesAreEscaped) {

@@ -73,7 +73,7 @@ Result<Project> FromQuery(const Request& request, ProjectFrom from) {
   return Project(request.caller.project);
 }
 
-Result<Project> FromBody(const Request& request) {
+Result<Project> FromBody(const Request& request, ProjectFrom from) {
   IL_TRY(const WithProject body, DecodeBody<WithProject>(request));
   const std::string asked = body.project.value_or("");
   const std::string_view trimmed = domain::Trim(asked);
@@ -82,6 +82,7 @@ Result<Project> FromBody(const Request& request) {
         .WithDetail("field", "project");
   }
   if (request.caller.mode == auth::Caller::Mode::kKey) {
+    if (trimmed.empty() && from == ProjectFrom::kBodyOrKey) return Project(request.caller.project);
     if (trimmed.empty()) {
       return Error(Errc::kInvalidArgument, "The body names no project; send \"project\":\"" +
                                                request.caller.project +
@@ -113,7 +114,8 @@ Result<Project> FindProject(ProjectFrom from, const Request& request) {
     case ProjectFrom::kQueryChecked:
       return FromQuery(request, from);
     case ProjectFrom::kBody:
-      return FromBody(request);
+    case ProjectFrom::kBodyOrKey:
+      return FromBody(request, from);
     case ProjectFrom::kPath:
       return FromPath(request);
   }
@@ -124,6 +126,11 @@ struct WithFrom {
   std::optional<std::string> from;
 };
 IL_JSON_FIELDS(WithFrom, from)
+
+struct WithAgentId {
+  std::optional<std::string> agent_id;
+};
+IL_JSON_FIELDS(WithAgentId, agent_id)
 
 struct WithAgent {
   std::optional<std::string> agent;
@@ -149,6 +156,12 @@ Result<std::string> FindActor(const Route& route, const Request& request) {
       IL_TRY(WithFrom body, DecodeBody<WithFrom>(request));
       return std::move(body.from).value_or("");
     }
+    case ActorFrom::kBodyAgentId: {
+      IL_TRY(WithAgentId body, DecodeBody<WithAgentId>(request));
+      return std::move(body.agent_id).value_or("");
+    }
+    case ActorFrom::kCaller:
+      return request.caller.agent;
     case ActorFrom::kPathId:
       return request.Param("id");
     case ActorFrom::kRecipient:

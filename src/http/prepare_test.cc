@@ -105,7 +105,8 @@ std::string Found(ProjectFrom from, auth::Caller::Mode mode, std::string_view se
   request.path = "/x";
   request.caller.mode = mode;
   if (mode == auth::Caller::Mode::kKey) request.caller.project = "mine";
-  if (from == ProjectFrom::kBody) {
+  const bool in_body = from == ProjectFrom::kBody || from == ProjectFrom::kBodyOrKey;
+  if (in_body) {
     request.body = json::Write(json::Value(json::Object{{"project", sent}}));
   } else if (from == ProjectFrom::kPath) {
     request.params.emplace_back("project", std::string(sent));
@@ -113,7 +114,6 @@ std::string Found(ProjectFrom from, auth::Caller::Mode mode, std::string_view se
     for (const char c : sent) request.query += c == ' ' ? '+' : c;
     request.query.insert(0, "project=");
   }
-  const bool in_body = from == ProjectFrom::kBody;
   const auto prepared = Prepared(With(in_body ? BodyKind::kJson : BodyKind::kNone, from), request);
   if (prepared.ok()) return prepared->project.value_or("-");
   return std::to_string(prepared.error().http_status()) + " " +
@@ -144,6 +144,9 @@ TEST(PrepareTest, TheProjectIsFoundWhereTheRowSaysAndHeldAgainstTheKey) {
       {kBody, "other", "other", "403 project_mismatch"},
       {kBody, "", "", "400 project_required"},
       {kBody, " ", "", "400 project_required"},
+      {kBodyOrKey, "mine", "mine", "mine"},
+      {kBodyOrKey, "other", "other", "403 project_mismatch"},
+      {kBodyOrKey, " ", "", "mine"},
       {kPath, "mine", "mine", "mine"},
       {kPath, " other ", "other", "403 project_mismatch"},
       {kPath, " ", "400 invalid_request", "400 invalid_request"},

@@ -32,16 +32,19 @@ enum class ProjectFrom : std::uint8_t {
   kQuery,         // the key's, whatever `project` says; in local mode `project`, blank = nothing
   kQueryChecked,  // as kQuery, but with a key another `project` is 403
   kBody,          // the body's `project`; with a key blank is 400 and another one 403
+  kBodyOrKey,     // the same, but with a key blank means the key's
   kPath,          // the path's {project}; with a key another one is 403
 };
 
 // The agent in whose name a request acts. The dispatcher finds it, puts it into Request::actor and,
 // with --require-agent-token, refuses (403) who has not shown that agent's token.
 enum class ActorFrom : std::uint8_t {
-  kNobody,     // reads, and writes that name no agent
-  kBodyFrom,   // the body's `from`
-  kPathId,     // the path's {id}
-  kRecipient,  // the body's `agent`, else the query's, else the caller's own; trimmed
+  kNobody,       // reads, and writes that name no agent
+  kBodyFrom,     // the body's `from`
+  kBodyAgentId,  // the body's `agent_id`
+  kPathId,       // the path's {id}
+  kCaller,       // the caller's own: X-Agent-ID
+  kRecipient,    // the body's `agent`, else the query's, else the caller's own; trimmed
 };
 
 // What the request's body must be. The dispatcher parses it into Request::json.

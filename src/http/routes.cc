@@ -12,6 +12,7 @@
 #include "http/metrics.h"
 #include "http/openapi.h"
 #include "http/receipts.h"
+#include "http/reservations.h"
 #include "http/threads.h"
 #include "http/topics.h"
 
@@ -20,9 +21,9 @@ namespace interlock::http {
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
-        AgentRoutes(),   EventRoutes(),  FollowRoutes(),  HealthRoutes(),
-        InboxRoutes(),   MailRoutes(),   MetricsRoutes(), OpenApiRoutes(),
-        ReceiptRoutes(), ThreadRoutes(), TopicRoutes(),
+        AgentRoutes(),   EventRoutes(),       FollowRoutes(),  HealthRoutes(),
+        InboxRoutes(),   MailRoutes(),        MetricsRoutes(), OpenApiRoutes(),
+        ReceiptRoutes(), ReservationRoutes(), ThreadRoutes(),  TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

@@ -1,11 +1,15 @@
 #include "http/session.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -22,6 +26,7 @@ namespace asio = boost::asio;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr Duration kNever = Duration::max();
 constexpr std::chrono::milliseconds kCancelAgain{50};
+constexpr std::chrono::milliseconds kTalkingPeerInterval{200};
 constexpr std::size_t kReadChunk = 4096;  // idle connections keep one, so it stays small
 constexpr std::size_t kBodyChunk = std::size_t{64} * 1024;
 
@@ -68,6 +73,7 @@ Session::Session(Socket socket, Peer peer, const SessionContext& context)
       context_(context),
       reader_(context.limits),
       timer_(socket_.get_executor()),
+      peer_timer_(socket_.get_executor()),
       deadline_(kNever),
       armed_until_(kNever) {}
 
@@ -90,7 +96,9 @@ asio::awaitable<void> Session::Run() {
     RequestReader::Taken taken = std::move(**incoming);
     const Method method = taken.request.method;
     taken.request.peer = peer_;
+    taken.request.watch_peer = [this] { WatchPeer(); };
     Response response = co_await Dispatch(context_.router, context_.app, std::move(taken.request));
+    StopWatching();
     if (response.upgrade) {
       co_await Converse(std::move(response.upgrade));
       break;
@@ -228,6 +236,40 @@ asio::awaitable<void> Session::Linger() {
     total += size;
   }
   ClearDeadline();
+}
+
+void Session::WatchPeer() {
+  watching_ = true;
+  socket_.async_wait(Socket::wait_read, [weak = weak_from_this()](boost::system::error_code error) {
+    const auto self = weak.lock();
+    if (self && self->watching_ && !error) self->OnPeerReadable();
+  });
+}
+
+void Session::OnPeerReadable() {
+  char byte = 0;
+  const ssize_t size = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (size > 0) return WatchTalkingPeer();
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return WatchPeer();
+  Abort();
+}
+
+// It has sent something more, so whether it may be read says nothing: ask now and then.
+void Session::WatchTalkingPeer() {
+  pollfd peer{.fd = socket_.native_handle(), .events = POLLRDHUP, .revents = 0};
+  if (::poll(&peer, 1, 0) > 0) return Abort();
+  peer_timer_.expires_after(kTalkingPeerInterval);
+  peer_timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+    const auto self = weak.lock();
+    if (self && self->watching_ && !error) self->WatchTalkingPeer();
+  });
+}
+
+void Session::StopWatching() {
+  if (!std::exchange(watching_, false)) return;
+  peer_timer_.cancel();
+  boost::system::error_code ignored;
+  socket_.cancel(ignored);
 }
 
 void Session::Drain() {

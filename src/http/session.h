@@ -73,6 +73,11 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<bool> Answer(const Response& response, Method method,
                                       Persistence persistence);
   void CountRefusal(const Response& refusal);
+  // Request::watch_peer, and its end. What a peer sends meanwhile stays where it is.
+  void WatchPeer();
+  void OnPeerReadable();
+  void WatchTalkingPeer();
+  void StopWatching();
   boost::asio::awaitable<void> Converse(std::shared_ptr<Upgrade> upgrade);
   boost::asio::awaitable<void> Linger();
   void Close();
@@ -91,12 +96,14 @@ class Session : public std::enable_shared_from_this<Session> {
   RequestReader reader_;
   boost::asio::cancellation_signal cancel_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer peer_timer_;
   Duration deadline_;
   Duration armed_until_;
   bool timed_out_ = false;
   bool before_request_ = false;  // reads, and has no whole header
   bool draining_ = false;
   bool served_one_ = false;
+  bool watching_ = false;
 };
 
 }  // namespace interlock::http
