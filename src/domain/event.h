@@ -25,7 +25,7 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-// The types of events.
+// The types of events. Those of planning are in planning.h, but for its actions.
 namespace event_type {
 inline constexpr char kAgentRegistered[] = "agent.registered";
 inline constexpr char kAgentUpdated[] = "agent.updated";
@@ -42,6 +42,9 @@ inline constexpr char kReservationReleased[] = "reservation.released";
 inline constexpr char kReservationTransferred[] = "reservation.transferred";
 inline constexpr char kReservationExpired[] = "reservation.expired";
 inline constexpr char kReservationConflict[] = "reservation.conflict";  // live only
+inline constexpr char kTaskAssigned[] = "task.assigned";
+inline constexpr char kCujLinked[] = "cuj.linked";
+inline constexpr char kCujUnlinked[] = "cuj.unlinked";
 }  // namespace event_type
 
 }  // namespace interlock::domain
