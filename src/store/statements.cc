@@ -11,6 +11,7 @@
 #include "store/messages.h"
 #include "store/meta.h"
 #include "store/ping.h"
+#include "store/planning.h"
 #include "store/receipts.h"
 #include "store/reservations.h"
 #include "store/schema.h"
@@ -32,6 +33,7 @@ std::span<const db::NamedSql> Statements() {
              MessageRetentionStatements(),
              MetaStatements(),
              PingStatements(),
+             PlanStatements(),
              ReceiptStatements(),
              ReservationStatements(),
              ThreadStatements(),
