@@ -38,6 +38,14 @@ namespace interlock::service {
 template <typename T, typename Start>
 boost::asio::awaitable<Result<T>> Await(Start start);
 
+// The same for one function on the database, which is most of what use cases do.
+template <typename T>
+boost::asio::awaitable<Result<T>> AwaitRead(Storage& storage,
+                                            std::function<Result<T>(db::Connection&)> fn);
+template <typename T>
+boost::asio::awaitable<Result<T>> AwaitWrite(Storage& storage,
+                                             std::function<Result<T>(db::Transaction&)> fn);
+
 namespace internal {
 
 // One awaited call. `handler_`, `call_` belong to the coroutine's strand; Deliver() may come from
@@ -117,6 +125,24 @@ boost::asio::awaitable<Result<T>> Await(Start start) {
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,
                                                  void(Result<T>)>(
       std::move(initiate), boost::asio::use_awaitable, std::move(start));
+}
+
+template <typename T>
+boost::asio::awaitable<Result<T>> AwaitRead(Storage& storage,
+                                            std::function<Result<T>(db::Connection&)> fn) {
+  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
+    return storage.Read<T>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<T>(start);
+}
+
+template <typename T>
+boost::asio::awaitable<Result<T>> AwaitWrite(Storage& storage,
+                                             std::function<Result<T>(db::Transaction&)> fn) {
+  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
+    return storage.Write<T>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<T>(start);
 }
 
 }  // namespace interlock::service

@@ -97,6 +97,12 @@ struct Limits {
   std::size_t reason_bytes_max = 4096;
   std::int64_t reservations_listed_max = 10'000;
 
+  // Planning: the JSON of one entity, the names that it is found by (its id, what filters look for,
+  // the feature of a link), and how many one page lists.
+  std::size_t plan_bytes_max = std::size_t{256} * 1024;
+  std::size_t plan_name_bytes_max = 256;
+  std::int64_t plans_listed_max = 1'000;
+
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
 };
