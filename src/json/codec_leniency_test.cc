@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "json/codec.h"
+#include "json/member.h"
 
 // Each way in which the reading of requests is lenient, on and off.
 namespace interlock::json {
@@ -76,6 +77,20 @@ TEST(JsonLeniencyTest, AMemberThatIsExactlyAnotherFieldIsNoFallback) {
   const Twins twins = *DecodeText<Twins>(R"({"ID":"upper"})", kLenient);
   EXPECT_EQ(twins.ID, "upper");
   EXPECT_EQ(twins.id, std::nullopt);
+}
+
+TEST(JsonLeniencyTest, WhoDecodesWithoutAStructFindsMembersByTheSameRule) {
+  const Value value = *Parse(R"({"ID":1,"Name":2,"NAME":3})");
+  const auto found = [&](std::string_view name, std::vector<std::string_view> names,
+                         const DecodeOptions& options) -> std::int64_t {
+    const Value* const member = FindMember(value.get_object(), name, names, options);
+    return member == nullptr ? 0 : member->get_int64();
+  };
+  EXPECT_EQ(found("ID", {"ID"}, kLenient.decode), 1);
+  EXPECT_EQ(found("name", {"name"}, kLenient.decode), 3);
+  EXPECT_EQ(found("id", {"id"}, kLenient.decode), 1);
+  EXPECT_EQ(found("id", {"id", "ID"}, kLenient.decode), 0);
+  EXPECT_EQ(found("id", {"id"}, kStrict.decode), 0);
 }
 
 TEST(JsonLeniencyTest, BytesAfterTheFirstValueAreIgnoredOrRefused) {
