@@ -30,6 +30,7 @@
 #include "service/health.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
+#include "service/planning.h"
 #include "service/reservations.h"
 #include "service/storage.h"
 #include "service/sweeper.h"
@@ -68,6 +69,7 @@ class Running {
                 [this](const auto& released) { reservations_.TellGone(released); }),
         mail_(storage_, clock, uuids_, MailOptions(options.limits)),
         mailbox_(storage_, clock),
+        planning_(storage_, clock, uuids_, options.limits),
         app_{.version = BuildInfo().version,
              .log = log,
              .metrics = metrics_,
@@ -78,6 +80,7 @@ class Running {
              .mail = mail_,
              .mailbox = mailbox_,
              .feed = feed_,
+             .planning = planning_,
              .reservations = reservations_},
         router_(http::Routes()),
         server_(router_, app_, clock,
@@ -211,6 +214,7 @@ class Running {
   service::Agents agents_;
   service::Mail mail_;
   service::Mailbox mailbox_;
+  service::Planning planning_;
   http::App app_;
   const http::Router router_;
   http::Server server_;

@@ -18,6 +18,7 @@ class Feed;
 class Health;
 class Mail;
 class Mailbox;
+class Planning;
 class Reservations;
 }  // namespace interlock::service
 
@@ -38,6 +39,7 @@ struct App {
   service::Mail& mail;
   service::Mailbox& mailbox;
   service::Feed& feed;
+  service::Planning& planning;
   service::Reservations& reservations;
 };
 

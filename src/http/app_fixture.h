@@ -12,6 +12,7 @@
 #include "service/health.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
+#include "service/planning.h"
 #include "service/reservations.h"
 #include "service/storage.h"
 #include "testing/captured_log.h"
@@ -34,6 +35,7 @@ struct TestServices {
         mailbox(storage, clock),
         quiet(clock, unheard),
         feed(storage, commits, clock, quiet, {}),
+        planning(storage, clock, uuids),
         reservations(storage, clock, uuids, Limits(), {}) {
     feed.Start(0);
   }
@@ -53,6 +55,7 @@ struct TestServices {
             .mail = mail,
             .mailbox = mailbox,
             .feed = other_feed,
+            .planning = planning,
             .reservations = reservations};
   }
 
@@ -69,6 +72,7 @@ struct TestServices {
   Logger quiet;
   service::CommitSignal commits;
   service::Feed feed;
+  service::Planning planning;
   service::Reservations reservations;
 };
 

@@ -11,6 +11,7 @@
 #include "http/mail.h"
 #include "http/metrics.h"
 #include "http/openapi.h"
+#include "http/planning.h"
 #include "http/receipts.h"
 #include "http/reservations.h"
 #include "http/threads.h"
@@ -21,9 +22,9 @@ namespace interlock::http {
 std::span<const Route> Routes() {
   static const std::vector<Route> kRoutes = [] {
     const std::array nouns = {
-        AgentRoutes(),   EventRoutes(),       FollowRoutes(),  HealthRoutes(),
-        InboxRoutes(),   MailRoutes(),        MetricsRoutes(), OpenApiRoutes(),
-        ReceiptRoutes(), ReservationRoutes(), ThreadRoutes(),  TopicRoutes(),
+        AgentRoutes(),       EventRoutes(),   FollowRoutes(),  HealthRoutes(),   InboxRoutes(),
+        MailRoutes(),        MetricsRoutes(), OpenApiRoutes(), PlanningRoutes(), ReceiptRoutes(),
+        ReservationRoutes(), ThreadRoutes(),  TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

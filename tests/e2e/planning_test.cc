@@ -1,0 +1,283 @@
+// Planning over the wire: every operation of every kind, who wins, and what is refused.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api_test.h"
+#include "testing/on_threads.h"
+
+namespace interlock::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Texts = std::vector<std::string>;
+
+// One of each kind, as a client sends it.
+struct Kind {
+  std::string plural;
+  std::string body;     // but for id and project
+  std::string status;   // another one than the first
+  Texts events;         // of making, changing and removing it
+  Texts filters;        // each finds it
+  bool locked = true;   // by version
+  bool changes = true;  // with PUT
+};
+
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> kKinds = {
+      {"specs",
+       R"("title":"t","vision":"v","users":"u","problem":"p")",
+       "research",
+       {"spec.created", "spec.updated", "spec.archived"},
+       {"status=draft"}},
+      {"epics",
+       R"("title":"t","spec_id":"s1","description":"d")",
+       "in_progress",
+       {"epic.created", "epic.updated", "epic.deleted"},
+       {"spec=s1"}},
+      {"stories",
+       R"("title":"t","epic_id":"e1","acceptance_criteria":["a","b"])",
+       "review",
+       {"story.created", "story.updated", "story.deleted"},
+       {"epic=e1"}},
+      {"tasks",
+       R"("title":"t","story_id":"st","agent":"ada","session_id":"se")",
+       "blocked",
+       {"task.created", "task.updated", "task.deleted"},
+       {"status=pending", "agent=ada", "status=pending&agent=ada"}},
+      {"insights",
+       R"("title":"t","spec_id":"s1","source":"web","category":"c","body":"b","url":"u",)"
+       R"("score":1.5)",
+       "",
+       {"insight.created", "", "insight.deleted"},
+       {"spec=s1", "category=c", "spec=s1&category=c"},
+       false,
+       false},
+      {"sessions",
+       R"("name":"n","agent":"ada","task_id":"t")",
+       "idle",
+       {"session.started", "session.updated", "session.stopped"},
+       {"status=running"},
+       false},
+      {"cujs",
+       R"("title":"t","spec_id":"s1","persona":"p","entry_point":"in","exit_point":"out",)"
+       R"("steps":[{"order":1,"action":"a","expected":"e","alternatives":["x"]}],)"
+       R"("success_criteria":["ok"],"error_recovery":["retry"])",
+       "archived",
+       {"cuj.created", "cuj.updated", "cuj.archived"},
+       {"spec=s1"}},
+  };
+  return kKinds;
+}
+
+class PlanningTest : public ApiTest {
+ protected:
+  HttpAnswer Make(const std::string& plural, const std::string& fields) {
+    return Ask("POST", "/api/" + plural, R"({"project":"p",)" + fields + "}");
+  }
+  // The types of the events after the cursor, and the last cursor.
+  Texts EventTypes() {
+    const json::Value page =
+        Get("/api/events?project=p&limit=1000&since_cursor=" + std::to_string(cursor_));
+    Texts types;
+    for (const json::Value& event : page.get_object().at("events").get_array()) {
+      types.push_back(Text(event, "type"));
+      cursor_ = event.get_object().at("cursor").get_int64();
+    }
+    return types;
+  }
+
+  std::int64_t cursor_ = 0;
+};
+
+TEST_F(PlanningTest, EveryKindLivesFromItsMakingToItsEnd) {
+  for (const Kind& kind : Kinds()) {
+    SCOPED_TRACE(kind.plural);
+    const std::string all = "/api/" + kind.plural;
+    const HttpAnswer made = Make(kind.plural, R"("id":"x",)" + kind.body);
+    ASSERT_EQ(made.status, 201) << made.body;
+    EXPECT_EQ(Ask("GET", all + "/x?project=p").body, made.body);
+    EXPECT_EQ(Ask("GET", all + "?project=p").body,
+              "[" + made.body.substr(0, made.body.size() - 1) + "]\n");
+    for (const std::string& filter : kind.filters) {
+      const std::string narrowed = fmt::format("{}?project=p&{}", all, filter);
+      EXPECT_THAT(Ask("GET", narrowed).body, HasSubstr(R"("id":"x")")) << filter;
+      EXPECT_EQ(Ask("GET", narrowed + "no").body, "[]\n") << filter;
+    }
+    EXPECT_EQ(Ask("GET", all + "?project=other").body, "[]\n");
+    Texts types = {kind.events[0]};
+    if (kind.changes) {
+      const std::string status = R"({"project":"p","status":")" + kind.status + "\"";
+      for (const char* version : {"1", "2"}) {
+        const HttpAnswer put =
+            Ask("PUT", all + "/x", status + R"(,"version":)" + std::string(version) + "}");
+        EXPECT_EQ(put.status, 200) << put.body;
+        EXPECT_THAT(put.body, HasSubstr(R"("status":")" + kind.status + "\""));
+        EXPECT_EQ(Ask("GET", all + "/x?project=p").body, put.body) << "it persists";
+        types.push_back(kind.events[1]);
+      }
+      const HttpAnswer stale = Ask("PUT", all + "/x", status + R"(,"version":1})");
+      EXPECT_EQ(stale.status, kind.locked ? 409 : 200);
+      if (kind.locked) {
+        EXPECT_THAT(stale.body, HasSubstr(R"({"error":"version_conflict",)"));
+        EXPECT_THAT(stale.body, HasSubstr(R"(,"version":3})"));
+      } else {
+        types.push_back(kind.events[1]);
+      }
+      EXPECT_EQ(Ask("PUT", all + "/nothing", status + R"(,"version":1})").status, 404);
+      EXPECT_THAT(Ask("PUT", all + "/x", R"({"project":"p","version":3,"status":"?"})").body,
+                  HasSubstr(R"({"error":"invalid_status",)"));
+    }
+    EXPECT_EQ(Ask("DELETE", all + "/x?project=p").status, 204);
+    EXPECT_EQ(Ask("DELETE", all + "/x?project=p").status, 204);
+    EXPECT_EQ(Ask("GET", all + "/x?project=p").status, 404);
+    types.push_back(kind.events[2]);
+    EXPECT_EQ(EventTypes(), types);
+  }
+}
+
+TEST_F(PlanningTest, WhatIsWrongIsNamed) {
+  for (const Kind& kind : Kinds()) {
+    const std::string all = "/api/" + kind.plural;
+    ASSERT_EQ(Make(kind.plural, R"("id":"x",)" + kind.body).status, 201);
+    Check({
+        {"POST", all, "", 400, "bad_json"},
+        {"POST", all, "{", 400, "line 1"},
+        {"POST", all, "[]", 400, "invalid_request"},
+        {"POST", all, "{}", 400, R"("field":")"},
+        {"POST", all, R"({"project":"p","id":"x",)" + kind.body + "}", 409, "already_exists"},
+        {"POST", all, R"({"project":7})", 400, R"("field":"project")"},
+        {"GET", all + "/nothing?project=p", "", 404, "not_found"},
+        {"GET", all + "/x", "", 404, "not_found"},
+        {"DELETE", all, "", 405, "use GET, POST"},
+        {"GET", all + "?limit=no&offset=no", "", 200, "["},
+    });
+  }
+  Check({
+      {"PUT", "/api/insights/x", "{}", 405, "use GET, DELETE"},
+      {"POST", "/api/tasks/none/assign?project=p", R"({"agent":"a"})", 404, "not_found"},
+      {"POST", "/api/tasks/x/assign?project=p", "", 400, "bad_json"},
+      {"GET", "/api/tasks/x/assign?project=p", "", 405, "use POST"},
+      {"POST", "/api/cujs/x/link?project=p", "{}", 400, R"("field":"feature_id")"},
+      {"POST", "/api/insights/x/link?project=p", "{}", 400, R"("field":"spec_id")"},
+      {"POST", "/api/tasks", R"({"id":"a/b","title":"t"})", 400, R"("field":"id")"},
+      {"POST", "/api/specs", R"({"title":")" + std::string(300'000, 'x') + "\"}", 400, "bytes"},
+  });
+}
+
+TEST_F(PlanningTest, TasksAreAssignedAndCompleted) {
+  ASSERT_EQ(Make("tasks", R"("id":"t","title":"t")").status, 201);
+  const HttpAnswer assigned = Ask("POST", "/api/tasks/t/assign?project=p", R"({"agent":"bob"})");
+  EXPECT_EQ(assigned.status, 200);
+  EXPECT_THAT(assigned.body, HasSubstr(R"("agent":"bob","status":"running","version":2,)"));
+  EXPECT_THAT(Ask("GET", "/api/tasks?project=p&agent=bob&status=running").body,
+              HasSubstr(R"("id":"t")"));
+  EXPECT_EQ(Ask("PUT", "/api/tasks/t", R"({"project":"p","version":2,"status":"done"})").status,
+            200);
+  EXPECT_EQ(EventTypes(), (Texts{"task.created", "task.assigned", "task.completed"}));
+}
+
+TEST_F(PlanningTest, InsightsAndJourneysAreLinked) {
+  ASSERT_EQ(Make("insights", R"("id":"i","title":"t","source":"s","category":"c")").status, 201);
+  EXPECT_EQ(Ask("POST", "/api/insights/i/link?project=p", R"({"spec_id":"s9"})").status, 200);
+  EXPECT_THAT(Ask("GET", "/api/insights?project=p&spec=s9").body, HasSubstr(R"("id":"i")"));
+  const HttpAnswer unknown = Ask("POST", "/api/insights/j/link?project=p", R"({"spec_id":"s9"})");
+  EXPECT_EQ(unknown.status, 200);
+  EXPECT_THAT(unknown.Header("X-Intermute-Notice"), HasSubstr("nothing was linked"));
+
+  ASSERT_EQ(Make("cujs", R"("id":"c","title":"t","spec_id":"s9")").status, 201);
+  for (const char* feature : {"f1", "f2", "f1"}) {
+    const HttpAnswer linked = Ask("POST", "/api/cujs/c/link?project=p",
+                                  R"({"feature_id":")" + std::string(feature) + "\"}");
+    EXPECT_EQ(linked.status, 200);
+    EXPECT_EQ(linked.body, "");
+  }
+  const auto links = [&] { return Get("/api/cujs/c/links?project=p").get_array().size(); };
+  EXPECT_EQ(links(), 2U);
+  EXPECT_EQ(Ask("POST", "/api/cujs/c/unlink?project=p", R"({"feature_id":"f1"})").status, 200);
+  EXPECT_EQ(links(), 1U);
+  EXPECT_EQ(Ask("PUT", "/api/cujs/c", R"({"project":"p","version":1,"status":"validated"})").status,
+            200);
+  EXPECT_EQ(Ask("DELETE", "/api/cujs/c?project=p").status, 204);
+  EXPECT_EQ(links(), 0U);
+  EXPECT_EQ(EventTypes(),
+            (Texts{"insight.created", "insight.linked", "cuj.created", "cuj.linked", "cuj.linked",
+                   "cuj.linked", "cuj.unlinked", "cuj.validated", "cuj.archived"}));
+}
+
+TEST_F(PlanningTest, ListsAreInOrderAndInPages) {
+  for (const char* priority : {"low", "high", "medium"}) {
+    const std::string fields =
+        fmt::format(R"("title":"t","spec_id":"s","id":"{}","priority":"{}")", priority, priority);
+    ASSERT_EQ(Make("cujs", fields).status, 201);
+  }
+  const auto ids = [&](const std::string& target) {
+    const json::Value page = Get(target);
+    Texts found;
+    for (const json::Value& one : page.get_array()) found.push_back(Text(one, "id"));
+    return found;
+  };
+  EXPECT_EQ(ids("/api/cujs?project=p"), (Texts{"high", "medium", "low"}));
+  EXPECT_EQ(ids("/api/cujs?project=p&limit=2"), (Texts{"high", "medium"}));
+  EXPECT_EQ(ids("/api/cujs?project=p&limit=2&offset=2"), (Texts{"low"}));
+  for (const char* id : {"a", "b", "c"}) {
+    ASSERT_EQ(Make("specs", R"("title":"t","id":")" + std::string(id) + "\"").status, 201);
+  }
+  ASSERT_EQ(Ask("PUT", "/api/specs/a", R"({"project":"p","version":1})").status, 200);
+  EXPECT_EQ(ids("/api/specs?project=p"), (Texts{"a", "c", "b"})) << "the last changed first";
+}
+
+// The wire form of Go's client: every field is there, times are year one.
+TEST_F(PlanningTest, TheGoClientsZeroTimesCountAsNone) {
+  const HttpAnswer made =
+      Make("tasks", R"("id":"","story_id":"","title":"t","agent":"","status":"","version":0,)"
+                    R"("created_at":"0001-01-01T00:00:00Z","updated_at":"0001-01-01T00:00:00Z")");
+  ASSERT_EQ(made.status, 201) << made.body;
+  EXPECT_THAT(made.body, Not(HasSubstr("0001")));
+  EXPECT_THAT(made.body, HasSubstr(R"("title":"t","status":"pending","version":1,)"));
+  const HttpAnswer kept =
+      Make("tasks", R"("title":"t","created_at":"2020-05-06T07:08:09.5+02:00")");
+  EXPECT_THAT(kept.body, HasSubstr(R"("created_at":"2020-05-06T05:08:09.5Z")"));
+}
+
+// Each of several clients adds what it can to a counter in one spec; no addition is lost.
+TEST_F(PlanningTest, ManyWhoChangeOneSpecLoseNothing) {
+  constexpr int kClients = 4;
+  constexpr int kEach = 10;
+  ASSERT_EQ(Make("specs", R"("id":"s","title":"0")").status, 201);
+  std::atomic<int> conflicts = 0;
+  testing::OnThreads(kClients, [&](int) {
+    HttpClient client = server_->Connect();
+    const auto ask = [&](std::string_view method, std::string_view target,
+                         const std::string& body = "") {
+      EXPECT_TRUE(client.Request(method, target, body));
+      return client.Read().value_or(HttpAnswer{});
+    };
+    for (int i = 0; i < kEach;) {
+      const auto spec = json::Parse(ask("GET", "/api/specs/s?project=p").body);
+      ASSERT_TRUE(spec.ok());
+      const int count = std::stoi(Text(*spec, "title"));
+      const std::int64_t version = spec->get_object().at("version").get_int64();
+      const int status = ask("PUT", "/api/specs/s",
+                             R"({"project":"p","title":")" + std::to_string(count + 1) +
+                                 R"(","version":)" + std::to_string(version) + "}")
+                             .status;
+      if (status == 200) ++i;
+      if (status == 409) ++conflicts;
+      ASSERT_TRUE(status == 200 || status == 409) << status;
+    }
+  });
+  EXPECT_THAT(Ask("GET", "/api/specs/s?project=p").body,
+              HasSubstr("\"title\":\"" + std::to_string(kClients * kEach) + "\""))
+      << conflicts << " conflicts";
+}
+
+}  // namespace
+}  // namespace interlock::e2e
