@@ -121,7 +121,7 @@ void KeepLogOnClose(sqlite3* db) {
 
 Result<void> TryToEnterWal(sqlite3* db, const OpenOptions& options) {
   IL_TRY(const std::string mode, RunText(db, "PRAGMA journal_mode"));
-  if (options.access == Access::kReadOnly) return {};
+  if (options.access == Access::kReadOnly || options.journal == Journal::kAsFound) return {};
   if (!options.owner.empty()) {
     IL_TRY(const bool foreign, IsForeignTo(db, options.owner));
     if (foreign) {

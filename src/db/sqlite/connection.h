@@ -25,11 +25,17 @@ enum class Access : std::uint8_t {
   kReadWriteOrCreate,  // new directories 0700, new files 0600
 };
 
+enum class Journal : std::uint8_t {
+  kWal,
+  kAsFound,  // of a file whose mode is somebody else's to choose
+};
+
 struct OpenOptions {
   std::filesystem::path path = {};
   Access access = Access::kReadWrite;
   Durability durability = Durability::kFull;
   std::chrono::milliseconds busy_timeout{250};
+  Journal journal = Journal::kWal;
   std::string vfs = {};  // empty = SQLite's own; tests name a fault-injecting one
   // The program whose file it should be, for one that may have to refuse it: a file that
   // IsForeign() keeps its journal mode and its log, so that not one byte of it changes. Empty =
@@ -41,8 +47,8 @@ struct OpenOptions {
 // journal_mode=WAL (only if it is not yet, so that concurrent openers never fail on it; they are
 // waited for at least 2.5 s, and as long as busy_timeout when that is longer), foreign_keys=ON,
 // synchronous by durability. A database file or parent directory that is a symlink is refused:
-// somebody else could point it elsewhere between two opens. A read-only connection takes the
-// journal mode it finds, and refuses writes also by query_only.
+// somebody else could point it elsewhere between two opens. A read-only connection, and one with
+// Journal::kAsFound, takes the journal mode it finds; the former refuses writes also by query_only.
 //
 // Transactions are begun and ended by the functions below only: BEGIN, COMMIT, SAVEPOINT and the
 // like as an Sql fail a check, so that no storage code can end the transaction it was lent. A
