@@ -10,6 +10,7 @@
 #include "store/message_retention.h"
 #include "store/messages.h"
 #include "store/meta.h"
+#include "store/mirror.h"
 #include "store/ping.h"
 #include "store/planning.h"
 #include "store/receipts.h"
@@ -32,6 +33,7 @@ std::span<const db::NamedSql> Statements() {
              MessageStatements(),
              MessageRetentionStatements(),
              MetaStatements(),
+             MirrorStatements(),
              PingStatements(),
              PlanStatements(),
              ReceiptStatements(),

@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "intercore/locks.h"
 #include "store/schema.h"
+#include "testing/locks_table.h"
 
 namespace interlock::plan {
 namespace {
@@ -15,6 +17,7 @@ constexpr std::array kStoreFixedTables = {
 
 std::span<const Folder> Folders() {
   static const std::array kFolders = {
+      Folder{"intercore", {"ic", testing::kLocksSteps}, intercore::Statements(), {}},
       Folder{"store", store::ServerSchema(), store::Statements(), kStoreFixedTables},
   };
   return kFolders;

@@ -25,9 +25,10 @@ MAY_USE = {
     "domain": {"glob"},
     "store": {"db", "domain", "glob", "json"},
     "events": {"store", "domain", "json"},
+    "intercore": {"db", "domain", "glob"},
     "auth": {"domain"},
     # db: await.h is the one adapter between its callbacks and coroutines.
-    "service": {"store", "events", "resilience", "auth", "glob", "domain", "db"},
+    "service": {"store", "events", "intercore", "resilience", "auth", "glob", "domain", "db"},
     "http": {"service", "auth", "json", "domain"},
     "mcp": {"service", "auth", "json", "domain"},
     "kernel": {"db", "db/sqlite", "glob", "domain", "json"},
