@@ -23,6 +23,7 @@
 #include "http/router.h"
 #include "http/routes.h"
 #include "http/server.h"
+#include "intercore.h"
 #include "keys.h"
 #include "service/agents.h"
 #include "service/commit_signal.h"
@@ -30,6 +31,7 @@
 #include "service/health.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
+#include "service/mirror.h"
 #include "service/planning.h"
 #include "service/reservations.h"
 #include "service/storage.h"
@@ -44,13 +46,18 @@ namespace {
 // Nobody is served yet, so there is time for a tool that is at work on the file.
 constexpr std::chrono::seconds kMigrationPatience{30};
 
+// Who is told of a commit. The database has both from its start; who listens comes later.
+struct Commits {
+  std::shared_ptr<service::CommitSignal> feed = std::make_shared<service::CommitSignal>();
+  std::shared_ptr<service::CommitSignal> mirror = std::make_shared<service::CommitSignal>();
+};
+
 // Everything that runs, in the order of dependence; members die in the opposite order.
 class Running {
  public:
   // `commits` is what `database` notifies.
   Running(const ServeOptions& options, Clock& clock, Logger& log, DatabaseLock lock,
-          std::shared_ptr<service::CommitSignal> commits,
-          std::unique_ptr<sqlite::Database> database, auth::Keyring keyring)
+          Commits commits, std::unique_ptr<sqlite::Database> database, auth::Keyring keyring)
       : log_(log),
         lock_(std::move(lock)),
         metrics_(http::Routes(), clock, [this] { return Numbers(); }),
@@ -60,10 +67,11 @@ class Running {
         keys_(std::move(keyring)),
         uuids_(clock, random_),
         reservations_(storage_, clock, uuids_, options.limits, ReservationOptions(options)),
-        feed_(storage_, *commits_, clock, log, FeedOptions(options.limits)),
+        feed_(storage_, *commits_.feed, clock, log, FeedOptions(options.limits)),
         sweeper_(
             storage_, clock, log, [this] { return feed_.stats().published; },
             SweeperOptions(options)),
+        mirror_(MakeMirror(options, storage_, clock, log)),
         health_(&storage_, clock, options.limits.ping_timeout),
         agents_(storage_, clock, random_, uuids_, options.limits,
                 [this](const auto& released) { reservations_.TellGone(released); }),
@@ -90,6 +98,10 @@ class Running {
   void Start(std::vector<http::ListeningSocket> sockets, domain::Cursor newest) {
     feed_.Start(newest);
     sweeper_.Start();
+    if (mirror_) {
+      mirror_->Start();
+      commits_.mirror->Connect([this] { mirror_->Notify(); });
+    }
     std::string lines;
     for (http::ListeningSocket& socket : sockets) {
       lines += fmt::format("listening on {}\n", socket.url);
@@ -117,6 +129,8 @@ class Running {
     if (server_.Drain() == http::Server::Drained::kSomeAborted) {
       log_.Warn("closed connections whose requests did not end in time");
     }
+    commits_.mirror->Disconnect();
+    if (mirror_) mirror_->Stop();
     storage_.Stop();
     Result<void> closed = database_->Close();  // readers, then the writer, which truncates the log
     server_.Join();
@@ -132,6 +146,14 @@ class Running {
       log.Warn("the circuit breaker changed", {{"from", ToString(from)}, {"to", ToString(to)}});
     };
     return options;
+  }
+
+  static std::unique_ptr<service::Mirror> MakeMirror(const ServeOptions& options,
+                                                     service::Storage& storage, Clock& clock,
+                                                     Logger& log) {
+    auto file = MirrorFile(options);
+    if (file == nullptr) return nullptr;
+    return std::make_unique<service::Mirror>(storage, clock, log, std::move(file));
   }
 
   // For the metrics, while the server runs.
@@ -201,7 +223,7 @@ class Running {
   Logger& log_;
   const DatabaseLock lock_;
   http::Metrics metrics_;
-  const std::shared_ptr<service::CommitSignal> commits_;
+  const Commits commits_;
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;
   auth::KeyringHolder keys_;
@@ -210,6 +232,7 @@ class Running {
   service::Reservations reservations_;
   service::Feed feed_;
   service::Sweeper sweeper_;
+  const std::unique_ptr<service::Mirror> mirror_;  // null when none was asked for
   service::Health health_;
   service::Agents agents_;
   service::Mail mail_;
@@ -261,13 +284,16 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   database_options.read_queue_max = options.limits.read_queue_max;
   database_options.batch_max = options.limits.batch_max;
   database_options.readers = options.limits.readers;
-  auto commits = std::make_shared<service::CommitSignal>();
-  database_options.on_committed = [commits] { commits->Notify(); };
+  const Commits commits;
+  database_options.on_committed = [commits] {
+    commits.feed->Notify();
+    commits.mirror->Notify();
+  };
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
   Csprng random;
   IL_TRY(auth::Keyring keyring, OpenKeys(options.keys_file, random, terminal, log));
   IL_TRY(auto sockets, Listen(options, keyring, log));
-  auto running = std::make_unique<Running>(options, clock, log, std::move(lock), std::move(commits),
+  auto running = std::make_unique<Running>(options, clock, log, std::move(lock), commits,
                                            std::move(database), std::move(keyring));
   Signals::BeginServing();
   running->Start(std::move(sockets), newest);

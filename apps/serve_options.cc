@@ -107,6 +107,16 @@ void AddInitFlags(CLI::App& init, InitOptions& options) {
       ->type_name("NAME");
 }
 
+void AddMirrorFlags(CLI::App& serve, ServeOptions& options) {
+  serve
+      .add_option("--intercore-db", options.intercore_db,
+                  "Also write reservations into this file of ic, for hooks that only ask ic")
+      ->type_name("PATH");
+  serve.add_flag_callback(
+      "--coordination-dual-write", [&options] { options.coordination_dual_write = true; },
+      "The same with the nearest .clavain/intercore.db upwards from here");
+}
+
 void AddServeFlags(CLI::App& serve, ServeOptions& options) {
   serve.add_option("--host", options.host, "Address or name to listen on")
       ->capture_default_str()
@@ -119,6 +129,7 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
       ->type_name("PATH");
   serve.add_option("--socket", options.socket, "Also listen on this Unix socket (mode 0660)")
       ->type_name("PATH");
+  AddMirrorFlags(serve, options);
   using sqlite::Durability;
   AddChoice<Durability>(
       serve, "--durability", options.durability,

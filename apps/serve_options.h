@@ -19,6 +19,10 @@ struct ServeOptions {
   std::uint16_t port = 7338;  // 0 = any free one
   std::filesystem::path database = "intermute.db";
   std::filesystem::path socket;  // empty = none
+  // The file of `ic` into which reservations are mirrored; empty = none, unless it is to be looked
+  // for.
+  std::filesystem::path intercore_db;
+  bool coordination_dual_write = false;
   std::filesystem::path keys_file = "intermute.keys.yaml";
   auth::AccessRules access;
   sqlite::Durability durability = sqlite::Durability::kFull;

@@ -67,6 +67,13 @@ TEST(ServeOptionsTest, FlagsTakeTheirValueWithASpaceOrAnEqualsSign) {
   EXPECT_EQ(joined.network_fs, ServeOptions::NetworkFs::kAllow);
 }
 
+TEST(ServeOptionsTest, ReservationsAreMirroredOnlyWhenThatIsAskedFor) {
+  EXPECT_TRUE(Serve({"serve"}).intercore_db.empty());
+  EXPECT_FALSE(Serve({"serve"}).coordination_dual_write);
+  EXPECT_EQ(Serve({"serve", "--intercore-db", "i.db"}).intercore_db, "i.db");
+  EXPECT_TRUE(Serve({"serve", "--coordination-dual-write"}).coordination_dual_write);
+}
+
 TEST(ServeOptionsTest, OfARepeatedFlagTheLastOneCounts) {
   const ServeOptions options =
       Serve({"serve", "--port=1", "--port", "2", "--durability=fast", "--durability=full"});
