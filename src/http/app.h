@@ -20,6 +20,7 @@ class Mail;
 class Mailbox;
 class Planning;
 class Reservations;
+class Status;
 }  // namespace interlock::service
 
 namespace interlock::http {
@@ -41,6 +42,7 @@ struct App {
   service::Feed& feed;
   service::Planning& planning;
   service::Reservations& reservations;
+  service::Status& status;
 };
 
 }  // namespace interlock::http

@@ -14,6 +14,7 @@
 #include "service/mailbox.h"
 #include "service/planning.h"
 #include "service/reservations.h"
+#include "service/status.h"
 #include "service/storage.h"
 #include "testing/captured_log.h"
 #include "testing/seeded_random.h"
@@ -36,7 +37,8 @@ struct TestServices {
         quiet(clock, unheard),
         feed(storage, commits, clock, quiet, {}),
         planning(storage, clock, uuids),
-        reservations(storage, clock, uuids, Limits(), {}) {
+        reservations(storage, clock, uuids, Limits(), {}),
+        status(storage, reservations, feed, clock, {}) {
     feed.Start(0);
   }
 
@@ -56,7 +58,8 @@ struct TestServices {
             .mailbox = mailbox,
             .feed = other_feed,
             .planning = planning,
-            .reservations = reservations};
+            .reservations = reservations,
+            .status = status};
   }
 
   Metrics metrics;
@@ -74,6 +77,7 @@ struct TestServices {
   service::Feed feed;
   service::Planning planning;
   service::Reservations reservations;
+  service::Status status;
 };
 
 }  // namespace interlock::http

@@ -14,6 +14,7 @@
 #include "http/planning.h"
 #include "http/receipts.h"
 #include "http/reservations.h"
+#include "http/status.h"
 #include "http/threads.h"
 #include "http/topics.h"
 
@@ -24,7 +25,7 @@ std::span<const Route> Routes() {
     const std::array nouns = {
         AgentRoutes(),       EventRoutes(),   FollowRoutes(),  HealthRoutes(),   InboxRoutes(),
         MailRoutes(),        MetricsRoutes(), OpenApiRoutes(), PlanningRoutes(), ReceiptRoutes(),
-        ReservationRoutes(), ThreadRoutes(),  TopicRoutes(),
+        ReservationRoutes(), StatusRoutes(),  ThreadRoutes(),  TopicRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

@@ -403,4 +403,9 @@ void Reservations::TellGone(const std::vector<Reservation>& gone) {
   waits_.Gone(ids);
 }
 
+std::size_t Reservations::CountWaiting(const std::optional<std::string>& project) const {
+  if (!project) return waits_.size();
+  return waits_.Before(*project, std::numeric_limits<WaitQueue::Ticket>::max()).size();
+}
+
 }  // namespace interlock::service

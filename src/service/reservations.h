@@ -126,6 +126,8 @@ class Reservations {
   boost::asio::awaitable<Result<std::int64_t>> CountActive();
 
   std::size_t waiting() const { return waits_.size(); }
+  // Of one project, or (nothing) of all.
+  std::size_t CountWaiting(const std::optional<std::string>& project) const;
 
  private:
   class Attempt;

@@ -16,6 +16,7 @@
 #include "store/receipts.h"
 #include "store/reservations.h"
 #include "store/schema.h"
+#include "store/status.h"
 #include "store/threads.h"
 #include "store/topics.h"
 
@@ -38,6 +39,7 @@ std::span<const db::NamedSql> Statements() {
              PlanStatements(),
              ReceiptStatements(),
              ReservationStatements(),
+             StatusStatements(),
              ThreadStatements(),
              TopicStatements(),
          }) {

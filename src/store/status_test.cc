@@ -1,0 +1,96 @@
+#include "store/status.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "store/agents.h"
+#include "store/reservations.h"
+#include "store/store_fixture.h"
+
+namespace interlock::store {
+namespace {
+
+using std::chrono::minutes;
+
+constexpr db::Sql kAddInbox =
+    "INSERT INTO inbox (project, agent, cursor, kind, ack_required, read_at) "
+    "VALUES (?1, 'a', ?2, 'to', 0, ?3)";
+
+class StatusTest : public StoreTest {
+ protected:
+  void Register(const std::string& project, Duration ago) {
+    const std::string id = "agent" + std::to_string(++made_);
+    const std::array hash = {static_cast<std::byte>(made_)};
+    const domain::Agent agent = {.id = id,
+                                 .project = project,
+                                 .session_id = id,
+                                 .name = id,
+                                 .last_seen = clock_.Now() - ago};
+    ASSERT_TRUE(
+        Write<void>([&](db::Transaction& tx) { return InsertAgent(tx, agent, hash); }).ok());
+  }
+  domain::Reservation Grant(const std::string& project, Duration lease) {
+    const std::string id = "r" + std::to_string(++made_);
+    const domain::Reservation reservation{.id = id,
+                                          .project = project,
+                                          .agent = "a",
+                                          .pattern = id,
+                                          .fence = 1,
+                                          .created_at = clock_.Now(),
+                                          .expires_at = clock_.Now() + lease};
+    EXPECT_TRUE(Write<void>([&](db::Transaction& tx) {
+                  return InsertReservation(tx, reservation, ParseClaim(id, false).value());
+                }).ok());
+    return reservation;
+  }
+  void Mail(const std::string& project, std::optional<std::int64_t> read_at) {
+    ASSERT_TRUE(connection().Run(kAddInbox, project, std::int64_t{++made_}, read_at).ok());
+  }
+  StatusCounts Counts(std::optional<std::string_view> project) {
+    return CountStatus(connection(), project, clock_.Now(), clock_.Now() - minutes(5)).value();
+  }
+
+ private:
+  int made_ = 0;
+};
+
+TEST_F(StatusTest, EachNumberCountsWhatItSaysInOneProjectAndInAll) {
+  EXPECT_EQ(Counts("p"), StatusCounts{});
+  EXPECT_EQ(Counts(std::nullopt), StatusCounts{});
+  Register("p", minutes(1));
+  Register("p", minutes(4));
+  Register("p", minutes(5));  // just too long ago
+  Register("q", minutes(1));
+  Grant("p", minutes(1));
+  Grant("p", minutes(0));  // over
+  domain::Reservation released = Grant("p", minutes(1));
+  released.released_at = clock_.Now();
+  ASSERT_TRUE(
+      Write<void>([&](db::Transaction& tx) { return UpdateReservation(tx, released); }).ok());
+  Grant("q", minutes(1));
+  for (const char* project : {"p", "p", "p", ""}) Mail(project, std::nullopt);
+  Mail("p", 1);
+  EXPECT_EQ(
+      Counts("p"),
+      (StatusCounts{
+          .agents_alive = 2, .agents_registered = 3, .reservations_active = 1, .mail_unread = 3}));
+  EXPECT_EQ(
+      Counts(std::nullopt),
+      (StatusCounts{
+          .agents_alive = 3, .agents_registered = 4, .reservations_active = 2, .mail_unread = 4}));
+  EXPECT_EQ(Counts(""), StatusCounts{.mail_unread = 1});
+}
+
+TEST_F(StatusTest, WhoDeregisteredIsNotCounted) {
+  Register("p", minutes(0));
+  ASSERT_TRUE(Write<void>([&](db::Transaction& tx) {
+                return SetDeregistered(tx, "agent1", clock_.Now());
+              }).ok());
+  EXPECT_EQ(Counts("p"), StatusCounts{});
+  EXPECT_EQ(Counts(std::nullopt), StatusCounts{});
+}
+
+}  // namespace
+}  // namespace interlock::store
