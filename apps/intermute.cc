@@ -1,24 +1,43 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 #include <variant>
 
+#include "ask.h"
 #include "base/id.h"
 #include "init.h"
 #include "serve.h"
 #include "serve_options.h"
 
+namespace {
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   namespace app = interlock::app;
   try {
-    const char* const keys_file = std::getenv("INTERMUTE_KEYS_FILE");
-    const auto command =
-        app::ParseCommandLine(argc, argv, {.keys_file = keys_file != nullptr ? keys_file : ""});
+    const auto command = app::ParseCommandLine(argc, argv,
+                                               {.keys_file = Variable("INTERMUTE_KEYS_FILE"),
+                                                .url = Variable("INTERMUTE_URL"),
+                                                .socket = Variable("INTERMUTE_SOCKET"),
+                                                .api_key = Variable("INTERMUTE_API_KEY"),
+                                                .project = Variable("INTERMUTE_PROJECT")});
     if (const auto* serve = std::get_if<app::ServeOptions>(&command)) return app::Serve(*serve);
-    interlock::Csprng random;
-    const auto* init = std::get_if<app::InitOptions>(&command);
-    const app::Done done =
-        init != nullptr ? app::Init(*init, random) : std::get<app::Done>(command);
+    app::Done done;
+    if (const auto* init = std::get_if<app::InitOptions>(&command)) {
+      interlock::Csprng random;
+      done = app::Init(*init, random);
+    } else if (const auto* ask = std::get_if<app::AskOptions>(&command)) {
+      done = app::Ask(*ask, app::Screen::Find());
+    } else {
+      done = std::get<app::Done>(command);
+    }
     std::fputs(done.text.c_str(), done.exit_code == 0 ? stdout : stderr);
     return done.exit_code;
   } catch (const std::exception& e) {

@@ -34,6 +34,7 @@
 #include "service/mirror.h"
 #include "service/planning.h"
 #include "service/reservations.h"
+#include "service/status.h"
 #include "service/storage.h"
 #include "service/sweeper.h"
 #include "signals.h"
@@ -78,6 +79,8 @@ class Running {
         mail_(storage_, clock, uuids_, MailOptions(options.limits)),
         mailbox_(storage_, clock),
         planning_(storage_, clock, uuids_, options.limits),
+        status_(storage_, reservations_, feed_, clock,
+                {.heartbeat_grace = options.heartbeat_grace}),
         app_{.version = BuildInfo().version,
              .log = log,
              .metrics = metrics_,
@@ -89,7 +92,8 @@ class Running {
              .mailbox = mailbox_,
              .feed = feed_,
              .planning = planning_,
-             .reservations = reservations_},
+             .reservations = reservations_,
+             .status = status_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -238,6 +242,7 @@ class Running {
   service::Mail mail_;
   service::Mailbox mailbox_;
   service::Planning planning_;
+  service::Status status_;
   http::App app_;
   const http::Router router_;
   http::Server server_;

@@ -21,7 +21,21 @@ constexpr const char* kExamples =
     "  intermute serve --port 0 --db /var/lib/i/i.db    on a free port, which it prints\n"
     "  intermute serve --socket /run/intermute.sock     also on a Unix socket\n"
     "  intermute init --project web                     make a key for other machines\n"
+    "  intermute status                                 who is there and what goes on\n"
     "  curl http://127.0.0.1:7338/health                is it fit to serve?\n";
+
+constexpr const char* kAskExamples =
+    "Examples:\n"
+    "  intermute status                            who is there and what goes on\n"
+    "  intermute agents --project web              the agents of one project\n"
+    "  intermute who src/main.cc --project web     who holds this file?\n"
+    "  intermute who src/ --project web            who holds something below this directory?\n"
+    "  intermute who '**/*.sql' --project web      who holds something that this matches?\n"
+    "  INTERMUTE_SOCKET=/run/intermute.sock intermute status\n"
+    "\n"
+    "Tables on a terminal, one line of JSON otherwise. INTERMUTE_URL, INTERMUTE_SOCKET and\n"
+    "INTERMUTE_PROJECT set what the flags set; INTERMUTE_API_KEY is the key, where one is needed.\n"
+    "Exit code 0: answered; 1: mistaken or refused; 2: no server answers.\n";
 
 // A duration flag such as "250ms" or "1h30m", kept in milliseconds.
 void AddDuration(CLI::App& command, const std::string& name, std::chrono::milliseconds& value,
@@ -107,6 +121,49 @@ void AddInitFlags(CLI::App& init, InitOptions& options) {
       ->type_name("NAME");
 }
 
+// Takes what the environment says, and what all who ask a server can be told.
+void AddAskFlags(CLI::App& command, AskOptions& options) {
+  command.footer(kAskExamples);
+  command.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  AddTrimmed(command, "--url", options.server.url, "The server: http://HOST:PORT or unix:/PATH")
+      ->default_str(options.server.url)
+      ->type_name("URL");
+  AddTrimmed(command, "--project", options.project, "Only this project; needed by who")
+      ->type_name("NAME");
+  command.add_flag("--json", options.json, "JSON also on a terminal");
+}
+
+AskOptions AskDefaults(const Environment& environment) {
+  AskOptions options;
+  const std::string_view url = domain::Trim(environment.url);
+  const std::string_view socket = domain::Trim(environment.socket);
+  if (!url.empty()) {
+    options.server.url = url;
+  } else if (!socket.empty()) {
+    options.server.url = "unix:" + std::string(socket);
+  }
+  options.server.api_key = Secret(std::string(domain::Trim(environment.api_key)));
+  options.project = domain::Trim(environment.project);
+  return options;
+}
+
+// The commands that ask a running server; `options` hears which one it was.
+void AddAskCommands(CLI::App& intermute, AskOptions& options) {
+  using Question = AskOptions::Question;
+  const auto add = [&](const char* name, const char* help, Question question) -> CLI::App& {
+    CLI::App& command = *intermute.add_subcommand(name, help);
+    AddAskFlags(command, options);
+    command.callback([&options, question] { options.question = question; });
+    return command;
+  };
+  add("status", "Who is there and what goes on, in numbers", Question::kStatus);
+  add("agents", "The agents, and whether they are alive", Question::kAgents);
+  CLI::App& who = add("who", "Who holds a file, since when, why, until when", Question::kWho);
+  who.add_option("PATH", options.path, "A file, a directory or a pattern, from the project's root")
+      ->required();
+  who.add_flag("--literal", options.literal, "PATH means itself, whatever characters it has");
+}
+
 void AddMirrorFlags(CLI::App& serve, ServeOptions& options) {
   serve
       .add_option("--intercore-db", options.intercore_db,
@@ -185,10 +242,11 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
 
 }  // namespace
 
-std::variant<ServeOptions, InitOptions, Done> ParseCommandLine(int argc, const char* const* argv,
-                                                               const Environment& environment) {
+std::variant<ServeOptions, InitOptions, AskOptions, Done> ParseCommandLine(
+    int argc, const char* const* argv, const Environment& environment) {
   ServeOptions options;
   InitOptions init_options;
+  AskOptions ask_options = AskDefaults(environment);
   CLI::App intermute("Coordinates coding agents that work in one repository.", "intermute");
   intermute.set_version_flag("--version", "intermute " + std::string(BuildInfo().version));
   intermute.footer(kExamples);
@@ -204,6 +262,7 @@ std::variant<ServeOptions, InitOptions, Done> ParseCommandLine(int argc, const c
   init.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   AddInitFlags(init, init_options);
   AddKeysFile(init, init_options.keys_file, environment);
+  AddAskCommands(intermute, ask_options);
   try {
     intermute.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -211,13 +270,15 @@ std::variant<ServeOptions, InitOptions, Done> ParseCommandLine(int argc, const c
     std::ostringstream err;
     if (intermute.exit(error, out, err) == 0) return Done{0, out.str()};
     std::string usage = intermute.help();
-    if (serve.parsed()) usage = serve.help("intermute");
-    if (init.parsed()) usage = init.help("intermute");
+    for (const CLI::App* const command : intermute.get_subcommands()) {
+      usage = command->help("intermute");
+    }
     return Done{1, std::string("intermute: ") + error.what() + "\n\n" + usage};
   }
   if (init.parsed()) return init_options;
-  if (!serve.parsed()) return Done{0, intermute.help()};
-  return options;
+  if (serve.parsed()) return options;
+  if (!intermute.get_subcommands().empty()) return ask_options;
+  return Done{0, intermute.help()};
 }
 
 }  // namespace interlock::app

@@ -8,6 +8,7 @@
 
 #include "auth/access.h"
 #include "base/log.h"
+#include "client.h"
 #include "db/sqlite/connection.h"
 #include "service/limits.h"
 
@@ -43,20 +44,34 @@ struct InitOptions {
   std::filesystem::path keys_file = "intermute.keys.yaml";
 };
 
+// What `intermute status`, `who` and `agents` were asked.
+struct AskOptions {
+  enum class Question : std::uint8_t { kStatus, kWho, kAgents } question = Question::kStatus;
+  ServerAddress server;
+  std::string project;   // empty = all, or the key's
+  std::string path;      // of kWho
+  bool literal = false;  // the path means itself, whatever characters it has
+  bool json = false;     // also on a terminal
+};
+
 // The command line said it all: print `text` and end.
 struct Done {
-  int exit_code;
+  int exit_code = 0;
   std::string text;  // to stdout when the code is 0, else to stderr
 };
 
 // What the environment says; flags go before it.
 struct Environment {
-  std::string keys_file;  // INTERMUTE_KEYS_FILE; blank = not set
+  std::string keys_file;     // INTERMUTE_KEYS_FILE; blank = not set
+  std::string url = {};      // INTERMUTE_URL
+  std::string socket = {};   // INTERMUTE_SOCKET, a path; INTERMUTE_URL goes before it
+  std::string api_key = {};  // INTERMUTE_API_KEY
+  std::string project = {};  // INTERMUTE_PROJECT
 };
 
 // Reads the command line of `intermute`. Help and version are Done with 0; mistakes are Done with 1
 // and say what is wrong and how to write it.
-std::variant<ServeOptions, InitOptions, Done> ParseCommandLine(int argc, const char* const* argv,
-                                                               const Environment& environment);
+std::variant<ServeOptions, InitOptions, AskOptions, Done> ParseCommandLine(
+    int argc, const char* const* argv, const Environment& environment);
 
 }  // namespace interlock::app

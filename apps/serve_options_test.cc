@@ -11,8 +11,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::variant<ServeOptions, InitOptions, Done> Parse(std::initializer_list<const char*> arguments,
-                                                    const Environment& environment = {}) {
+std::variant<ServeOptions, InitOptions, AskOptions, Done> Parse(
+    std::initializer_list<const char*> arguments, const Environment& environment = {}) {
   std::vector<const char*> argv = {"intermute"};
   argv.insert(argv.end(), arguments);
   return ParseCommandLine(static_cast<int>(argv.size()), argv.data(), environment);
@@ -72,6 +72,58 @@ TEST(ServeOptionsTest, ReservationsAreMirroredOnlyWhenThatIsAskedFor) {
   EXPECT_FALSE(Serve({"serve"}).coordination_dual_write);
   EXPECT_EQ(Serve({"serve", "--intercore-db", "i.db"}).intercore_db, "i.db");
   EXPECT_TRUE(Serve({"serve", "--coordination-dual-write"}).coordination_dual_write);
+}
+
+AskOptions AskFor(std::initializer_list<const char*> arguments,
+                  const Environment& environment = {}) {
+  auto parsed = Parse(arguments, environment);
+  const auto* done = std::get_if<Done>(&parsed);
+  EXPECT_EQ(done, nullptr) << (done != nullptr ? done->text : "");
+  return done == nullptr ? std::get<AskOptions>(parsed) : AskOptions{};
+}
+
+TEST(AskOptionsTest, EachCommandIsAQuestion) {
+  using Question = AskOptions::Question;
+  EXPECT_EQ(AskFor({"status"}).question, Question::kStatus);
+  EXPECT_EQ(AskFor({"agents"}).question, Question::kAgents);
+  const AskOptions who = AskFor({"who", "src/x", "--project", " web ", "--literal", "--json"});
+  EXPECT_EQ(who.question, Question::kWho);
+  EXPECT_EQ(who.path, "src/x");
+  EXPECT_EQ(who.project, "web");
+  EXPECT_TRUE(who.literal);
+  EXPECT_TRUE(who.json);
+  EXPECT_FALSE(AskFor({"status"}).json);
+}
+
+TEST(AskOptionsTest, FlagsGoBeforeTheEnvironmentAndTheUrlBeforeTheSocket) {
+  EXPECT_EQ(AskFor({"status"}).server.url, "http://127.0.0.1:7338");
+  Environment environment;
+  environment.socket = " /run/i.sock ";
+  environment.api_key = " k ";
+  environment.project = "web";
+  const AskOptions options = AskFor({"status"}, environment);
+  EXPECT_EQ(options.server.url, "unix:/run/i.sock");
+  EXPECT_EQ(options.server.api_key.Reveal(), "k");
+  EXPECT_EQ(options.project, "web");
+  environment.url = "http://h:1";
+  EXPECT_EQ(AskFor({"status"}, environment).server.url, "http://h:1");
+  EXPECT_EQ(AskFor({"status", "--url", "http://h:2"}, environment).server.url, "http://h:2");
+  EXPECT_EQ(AskFor({"status", "--project=x"}, environment).project, "x");
+}
+
+TEST(AskOptionsTest, HelpHasExamplesAndMistakesShowTheCommandsOwnUsage) {
+  for (const char* command : {"status", "agents", "who"}) {
+    const auto parsed = Parse({command, "--help"});
+    const Done& done = std::get<Done>(parsed);
+    EXPECT_EQ(done.exit_code, 0);
+    EXPECT_THAT(done.text, ::testing::HasSubstr("Examples:"));
+    EXPECT_THAT(done.text, ::testing::HasSubstr("INTERMUTE_API_KEY"));
+  }
+  const auto parsed = Parse({"who"});
+  const Done& done = std::get<Done>(parsed);
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.text, ::testing::HasSubstr("PATH is required"));
+  EXPECT_THAT(done.text, ::testing::HasSubstr("--literal"));
 }
 
 TEST(ServeOptionsTest, OfARepeatedFlagTheLastOneCounts) {

@@ -1,0 +1,282 @@
+#include "ask.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/time_text.h"
+#include "http/exchange.h"
+#include "json/value.h"
+#include "json/write.h"
+#include "table.h"
+
+namespace interlock::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Fit = Table::Fit;
+
+constexpr int kRefused = 1;
+constexpr int kNoServer = 2;
+
+constexpr std::string_view kWildcards = "*?[{\\";
+constexpr std::string_view kSpecial = "\\*?[{},";  // what a pattern must escape to mean itself
+
+// ---- What the server says. A member that is missing counts as "", 0 or false: a newer or older
+// server must not be the end of a command that only shows things.
+
+const json::Value* Member(const json::Value& object, std::string_view name) {
+  const json::Object* const members = object.if_object();
+  return members != nullptr ? members->if_contains(name) : nullptr;
+}
+std::string Text(const json::Value& object, std::string_view name) {
+  const json::Value* const value = Member(object, name);
+  if (value == nullptr || !value->is_string()) return "";
+  return std::string(json::View(value->get_string()));
+}
+std::int64_t Number(const json::Value& object, std::string_view name) {
+  const json::Value* const value = Member(object, name);
+  return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
+bool Flag(const json::Value& object, std::string_view name) {
+  const json::Value* const value = Member(object, name);
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+json::Array List(json::Value& object, std::string_view name) {
+  json::Object* const members = object.if_object();
+  json::Value* const value = members != nullptr ? members->if_contains(name) : nullptr;
+  return value != nullptr && value->is_array() ? std::move(value->get_array()) : json::Array();
+}
+std::optional<Timestamp> Time(const json::Value& object, std::string_view name) {
+  const auto time = ParseRfc3339(Text(object, name));
+  if (!time.ok()) return std::nullopt;
+  return *time;
+}
+
+// ---- How it is said.
+
+// "12m ago"; of a time to come "in 12m".
+std::string Relative(std::optional<Timestamp> time, Timestamp now) {
+  if (!time) return "";
+  if (*time > now) return "in " + Roughly(*time - now);
+  return Roughly(now - *time) + " ago";
+}
+
+std::string Line(const json::Value& value) { return json::Write(value) + "\n"; }
+
+class Asking {
+ public:
+  Asking(const AskOptions& options, const Screen& screen, const Client& client)
+      : options_(options),
+        columns_(std::max<std::size_t>(screen.columns, 20)),
+        as_json_(options.json || !screen.is_terminal),
+        client_(client) {}
+
+  Result<std::string> Answer() {
+    IL_TRY(status_, client_.Get("/api/status", Scope()));
+    now_ = Time(status_, "time").value_or(Timestamp{});
+    switch (options_.question) {
+      case AskOptions::Question::kStatus:
+        return Status();
+      case AskOptions::Question::kAgents:
+        return Agents();
+      case AskOptions::Question::kWho:
+        break;
+    }
+    return Who();
+  }
+
+ private:
+  Client::Parameters Scope() const {
+    if (options_.project.empty()) return {};
+    return {{"project", options_.project}};
+  }
+  // With a key the server says which project it is.
+  std::string Project() const { return Text(status_, "project"); }
+  std::string Where() const { return Project().empty() ? "" : " in " + Printable(Project()); }
+
+  Result<std::string> Status() const {
+    if (as_json_) return Line(status_);
+    const auto number = [this](std::string_view name) { return Number(status_, name); };
+    std::string text =
+        fmt::format("intermute {} at {}{}, up {}\n", Printable(Text(status_, "version")),
+                    Printable(options_.server.url), Where(),
+                    Roughly(std::chrono::seconds(number("uptime_seconds"))));
+    text += fmt::format("  agents        {} alive of {} registered\n", number("agents_alive"),
+                        number("agents_registered"));
+    text += fmt::format("  reservations  {} held\n", number("reservations_active"));
+    text += fmt::format("  waiting       {}\n", number("waiting"));
+    text += fmt::format("  unread mail   {}\n", number("mail_unread"));
+    text += fmt::format("  breaker       {}\n", Printable(Text(status_, "circuit_breaker")));
+    text += fmt::format("  last event    {}\n", number("cursor"));
+    return text;
+  }
+
+  Result<std::string> Agents() const {
+    IL_TRY(json::Value answer, client_.Get("/api/agents", Scope()));
+    json::Array agents = List(answer, "agents");
+    for (json::Value& agent : agents) {
+      if (agent.is_object()) agent.get_object()["alive"] = IsAlive(Time(agent, "last_seen"));
+    }
+    if (as_json_) return Line(json::Object{{"agents", std::move(agents)}});
+    if (agents.empty()) return fmt::format("no agents are registered{}\n", Where());
+    const bool one_project = !Project().empty();
+    std::vector<Table::Column> columns = {{"AGENT", Fit::kCut}, {"ALIVE"}, {"SEEN"}};
+    if (!one_project) columns.push_back({"PROJECT", Fit::kCut});
+    columns.push_back({"ID"});
+    Table table(std::move(columns));
+    for (const json::Value& agent : agents) {
+      std::vector<std::string> cells = {Text(agent, "name"), Flag(agent, "alive") ? "yes" : "no",
+                                        Relative(Time(agent, "last_seen"), now_)};
+      if (!one_project) cells.push_back(Text(agent, "project"));
+      cells.push_back(Text(agent, "agent_id"));
+      table.Add(std::move(cells));
+    }
+    return table.Text(columns_);
+  }
+
+  Result<std::string> Who() const {
+    const Place place = PlaceOf(options_);
+    IL_TRY(const json::Array holders, Holders(place));
+    if (as_json_) {
+      return Line(json::Object{{"path", options_.path},
+                               {"pattern", place.pattern},
+                               {"literal", place.literal},
+                               {"project", Project()},
+                               {"holders", holders}});
+    }
+    const std::string path = Printable(place.literal ? options_.path : place.pattern);
+    if (holders.empty()) return fmt::format("nobody holds {}{}\n", path, Where());
+    Table table({{"AGENT", Fit::kCut},
+                 {"ALIVE"},
+                 {"ACCESS"},
+                 {"SINCE"},
+                 {"UNTIL"},
+                 {"PATTERN", Fit::kCut},
+                 {"REASON", Fit::kWrap}});
+    for (const json::Value& holder : holders) {
+      table.Add({Text(holder, "held_by"), Alive(holder),
+                 Flag(holder, "exclusive") ? "exclusive" : "shared",
+                 Relative(Time(holder, "since"), now_), Relative(Time(holder, "expires_at"), now_),
+                 Text(holder, "pattern"), Text(holder, "reason")});
+    }
+    return fmt::format("{}{} is held by\n\n", path, Where()) + table.Text(columns_);
+  }
+
+  // The conflicts that a claim of the place would have, with the time of their grant as `since`.
+  Result<json::Array> Holders(const Place& place) const {
+    Client::Parameters query = Scope();
+    query.emplace_back("pattern", place.pattern);
+    if (place.literal) query.emplace_back("literal", "true");
+    IL_TRY(json::Value answer, client_.Get("/api/reservations/check", query));
+    json::Array holders;
+    for (json::Value& conflict : List(answer, "conflicts")) {
+      if (!conflict.is_object()) continue;
+      const std::string id = Text(conflict, "reservation_id");
+      const auto reservation = client_.Get("/api/reservations/" + http::EncodeSegment(id), {});
+      if (!reservation.ok()) {
+        if (reservation.error().code() == Errc::kNotFound) continue;  // let go meanwhile
+        return reservation.error();
+      }
+      conflict.get_object()["since"] = Text(*reservation, "created_at");
+      holders.push_back(std::move(conflict));
+    }
+    return holders;
+  }
+
+  bool IsAlive(std::optional<Timestamp> last_seen) const {
+    const auto grace = std::chrono::seconds(Number(status_, "heartbeat_grace_seconds"));
+    return last_seen && *last_seen > now_ - grace;
+  }
+  // "no (2h05m)" was last seen two hours ago; nobody registered who is unknown.
+  std::string Alive(const json::Value& holder) const {
+    const std::string state = Text(holder, "holder_state");
+    if (state == "active") return "yes";
+    const auto seen = Time(holder, "last_seen");
+    return seen ? fmt::format("no ({})", Roughly(now_ - *seen)) : state;
+  }
+
+  const AskOptions& options_;
+  const std::size_t columns_;
+  const bool as_json_;
+  const Client& client_;
+  json::Value status_;
+  Timestamp now_;  // of the server: its times are compared with it, not with our clock
+};
+
+std::string Escaped(std::string_view path) {
+  std::string escaped;
+  for (const char c : path) {
+    if (kSpecial.find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+// `path` below `project`, both absolute; as it is otherwise.
+std::string InProject(const std::string& path, const std::string& project) {
+  if (!path.starts_with('/') || !project.starts_with('/')) return path;
+  const bool directory = path.ends_with('/');
+  const std::string inside =
+      fs::path(path).lexically_normal().lexically_relative(fs::path(project).lexically_normal());
+  if (inside.empty() || inside == "." || inside.starts_with("..")) return path;
+  return directory && !inside.ends_with('/') ? inside + "/" : inside;
+}
+
+}  // namespace
+
+Screen Screen::Find() {
+  Screen screen{.is_terminal = ::isatty(STDOUT_FILENO) == 1};
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    screen.columns = size.ws_col;
+  }
+  return screen;
+}
+
+Place PlaceOf(const AskOptions& options) {
+  const std::string path = InProject(options.path, options.project);
+  if (options.literal) return {.pattern = path};
+  std::error_code ignored;  // what cannot be looked at is not there for us
+  const fs::file_status here = fs::status(options.path, ignored);
+  if (fs::is_directory(here)) {
+    return {.pattern = Escaped(path) + (path.ends_with('/') ? "" : "/"), .literal = false};
+  }
+  if (path.ends_with('/')) return {.pattern = path, .literal = false};
+  const bool wild = path.find_first_of(kWildcards) != std::string::npos;
+  return {.pattern = path, .literal = !wild || fs::exists(here)};
+}
+
+std::string Roughly(Duration duration) {
+  constexpr std::int64_t kHourMinutes = 60;
+  constexpr std::int64_t kDayMinutes = 24 * kHourMinutes;
+  const std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  if (seconds < 60) return fmt::format("{}s", std::max<std::int64_t>(seconds, 0));
+  const std::int64_t minutes = seconds / 60;
+  if (minutes < kHourMinutes) return fmt::format("{}m", minutes);
+  if (minutes < 2 * kDayMinutes) {
+    return fmt::format("{}h{:02}m", minutes / kHourMinutes, minutes % kHourMinutes);
+  }
+  return fmt::format("{}d", minutes / kDayMinutes);
+}
+
+Done Ask(const AskOptions& options, const Screen& screen) {
+  const bool keyed = !options.server.api_key.empty();
+  if (options.question == AskOptions::Question::kWho && options.project.empty() && !keyed) {
+    return {kRefused, "intermute: in which project? Name it with --project or INTERMUTE_PROJECT\n"};
+  }
+  const auto client = Client::For(options.server);
+  Result<std::string> text =
+      client.ok() ? Asking(options, screen, *client).Answer() : Result<std::string>(client.error());
+  if (text.ok()) return {0, *std::move(text)};
+  const bool nobody = text.error().code() == Errc::kUnavailable;
+  return {nobody ? kNoServer : kRefused, "intermute: " + Printable(text.error().message()) + "\n"};
+}
+
+}  // namespace interlock::app

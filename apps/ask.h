@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "client.h"
+#include "serve_options.h"
+
+namespace interlock::app {
+
+// Where the answer goes, and so what it looks like.
+struct Screen {
+  bool is_terminal = false;  // tables; otherwise JSON
+  std::size_t columns = 80;  // of the terminal
+
+  // Of this process's standard output.
+  static Screen Find();
+};
+
+// Asks a running server and returns what to print: a table on a terminal, one line of JSON
+// otherwise and with --json. Exit code 0: answered; 1: the command line is mistaken, or the server
+// refused; 2: no server answers.
+Done Ask(const AskOptions& options, const Screen& screen);
+
+// What `who` asks about, as the server takes it.
+struct Place {
+  std::string pattern;
+  bool literal = true;
+
+  bool operator==(const Place&) const = default;
+};
+
+// `path` as people give it: a path means itself; a directory, or one that ends in "/", means what
+// is below it; and what has wildcards in it, and is no file here, is a pattern. An absolute path
+// that lies in a project whose name is an absolute path is taken relative to that.
+Place PlaceOf(const AskOptions& options);
+
+// "45s", "12m", "3h05m", "2d": how long, with no more digits than a glance can take.
+std::string Roughly(Duration duration);
+
+}  // namespace interlock::app
