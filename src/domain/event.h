@@ -45,6 +45,9 @@ inline constexpr char kReservationConflict[] = "reservation.conflict";  // live 
 inline constexpr char kTaskAssigned[] = "task.assigned";
 inline constexpr char kCujLinked[] = "cuj.linked";
 inline constexpr char kCujUnlinked[] = "cuj.unlinked";
+inline constexpr char kWindowUpdated[] = "window.updated";
+inline constexpr char kWindowExpired[] = "window.expired";
+inline constexpr char kWindowPoke[] = "peer.window_poke";
 }  // namespace event_type
 
 }  // namespace interlock::domain

@@ -30,6 +30,9 @@ constexpr db::Sql kRemoveFromInbox =
 // messages' row number.
 constexpr db::Sql kRemoveMessage = "DELETE FROM messages WHERE cursor = ?1";
 
+// pokes' primary key.
+constexpr db::Sql kRemovePokes = "DELETE FROM pokes WHERE cursor = ?1";
+
 // thread_members' primary key.
 constexpr db::Sql kCountOneLess =
     "UPDATE thread_members SET message_count = message_count - 1 "
@@ -53,8 +56,9 @@ constexpr db::Sql kRemoveMember =
     "DELETE FROM thread_members WHERE project = ?1 AND thread_id = ?2 AND agent = ?3";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kNextMessage),  IL_SQL(kFindOpen),   IL_SQL(kRemoveFromInbox), IL_SQL(kRemoveMessage),
-    IL_SQL(kCountOneLess), IL_SQL(kFindNewest), IL_SQL(kSetNewest),       IL_SQL(kRemoveMember)};
+    IL_SQL(kNextMessage),   IL_SQL(kFindOpen),     IL_SQL(kRemoveFromInbox),
+    IL_SQL(kRemoveMessage), IL_SQL(kCountOneLess), IL_SQL(kFindNewest),
+    IL_SQL(kSetNewest),     IL_SQL(kRemoveMember), IL_SQL(kRemovePokes)};
 
 struct Candidate {
   domain::Cursor cursor;
@@ -120,6 +124,7 @@ Result<void> Remove(db::Transaction& tx, const Candidate& message,
   for (const std::string& agent : recipients) {
     IL_TRY_VOID(tx->Run(kRemoveFromInbox, message.project, agent, message.cursor));
   }
+  IL_TRY_VOID(tx->Run(kRemovePokes, message.cursor));
   IL_TRY_VOID(tx->Run(kRemoveMessage, message.cursor));
   if (!message.thread_id) return {};
   for (const std::string& agent : recipients) IL_TRY_VOID(LeaveThread(tx, message, agent));

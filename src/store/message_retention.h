@@ -40,8 +40,9 @@ struct DoneMessages {
 Result<DoneMessages> FindDoneMessages(db::Connection& connection, const DoneMessagesQuery& query);
 
 // Removes these messages, and returns how many; one that is gone, or not done, is left out. Their
-// inbox rows go with them; a member of their thread counts one less, its last message becomes the
-// newest that is left to it, and it leaves the thread with the last one. No event tells of it.
+// inbox rows and pokes go with them; a member of their thread counts one less, its last message
+// becomes the newest that is left to it, and it leaves the thread with the last one. No event tells
+// of it.
 Result<std::int64_t> PruneMessages(db::Transaction& tx, std::span<const domain::Cursor> cursors);
 
 std::span<const db::NamedSql> MessageRetentionStatements();

@@ -13,12 +13,14 @@
 #include "store/mirror.h"
 #include "store/ping.h"
 #include "store/planning.h"
+#include "store/pokes.h"
 #include "store/receipts.h"
 #include "store/reservations.h"
 #include "store/schema.h"
 #include "store/status.h"
 #include "store/threads.h"
 #include "store/topics.h"
+#include "store/windows.h"
 
 namespace interlock::store {
 
@@ -37,11 +39,13 @@ std::span<const db::NamedSql> Statements() {
              MirrorStatements(),
              PingStatements(),
              PlanStatements(),
+             PokeStatements(),
              ReceiptStatements(),
              ReservationStatements(),
              StatusStatements(),
              ThreadStatements(),
              TopicStatements(),
+             WindowStatements(),
          }) {
       std::ranges::copy(statements, std::back_inserter(all));
     }
