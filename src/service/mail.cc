@@ -35,6 +35,8 @@ struct Sending {
   std::vector<std::string> everybody;  // outgoing.message.addresses.All()
   bool id_chosen = false;              // by the sender
   Mail::Sight sight = Mail::Sight::kEveryProject;
+  Mail::Contact contact = Mail::Contact::kMail;
+  Mail::Also also = nullptr;
 };
 
 bool IsBlank(std::string_view text) { return domain::Trim(text).empty(); }
@@ -109,8 +111,9 @@ Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
   return {};
 }
 
-bool MayDeliver(const RecipientFacts& facts, std::string_view sender) {
-  return domain::MayDeliver({.policy = facts.policies.mail,
+bool MayDeliver(const RecipientFacts& facts, std::string_view sender, Mail::Contact contact) {
+  const bool live = contact == Mail::Contact::kLive;
+  return domain::MayDeliver({.policy = live ? facts.policies.live : facts.policies.mail,
                              .sender_is_contact = facts.sender_is_contact,
                              .recipient_posted_in_thread = facts.posted_in_thread,
                              .sender_is_in_thread = facts.sender_is_in_thread,
@@ -118,32 +121,47 @@ bool MayDeliver(const RecipientFacts& facts, std::string_view sender) {
                              .to_itself = facts.agent == sender});
 }
 
-Result<Delivery> Keep(db::Transaction& tx, const Outgoing& outgoing, const Addresses& denied) {
+struct Judged {
+  Addresses received;
+  Addresses denied;
+};
+
+// `facts` stand in the order to, cc, bcc.
+Judged JudgeAll(const Message& message, std::span<const RecipientFacts> facts,
+                Mail::Contact to_contact) {
+  Judged judged;
+  auto fact = facts.begin();
+  for (auto kind : {&Addresses::to, &Addresses::cc, &Addresses::bcc}) {
+    const auto contact = kind == &Addresses::to ? to_contact : Mail::Contact::kMail;
+    for (const std::string& address : message.addresses.*kind) {
+      const bool willing = MayDeliver(*fact++, message.sender, contact);
+      ((willing ? judged.received : judged.denied).*kind).push_back(address);
+    }
+  }
+  return judged;
+}
+
+Result<Delivery> Keep(db::Transaction& tx, const Outgoing& outgoing, const Addresses& denied,
+                      const Mail::Also& also) {
   IL_TRY(const domain::Cursor cursor, store::InsertMessage(tx, outgoing));
+  if (also) {
+    Message kept = outgoing.message;
+    kept.cursor = cursor;
+    IL_TRY_VOID(also(tx, kept));
+  }
   return Delivery{.message_id = outgoing.message.id,
                   .cursor = cursor,
                   .received = outgoing.message.addresses.All(),
                   .denied = denied.All()};
 }
 
-// Keeps the message for those who want it. `facts` stand in the order to, cc, bcc.
-Result<Delivery> KeepForTheWilling(db::Transaction& tx, const Outgoing& outgoing,
-                                   std::span<const RecipientFacts> facts) {
-  const std::string& sender = outgoing.message.sender;
-  const auto willing = [&](const RecipientFacts& f) { return MayDeliver(f, sender); };
-  if (std::ranges::all_of(facts, willing)) return Keep(tx, outgoing, {});
-
-  Addresses received;
-  Addresses denied;
-  const Addresses& all = outgoing.message.addresses;
-  auto fact = facts.begin();
-  for (auto kind : {&Addresses::to, &Addresses::cc, &Addresses::bcc}) {
-    for (const std::string& address : all.*kind) {
-      ((willing(*fact++) ? received : denied).*kind).push_back(address);
-    }
-  }
-  if (received.empty()) return Delivery{.denied = denied.All()};
-  return Keep(tx, store::WithDenied(outgoing, std::move(received), denied), denied);
+// Keeps the message for those who want it.
+Result<Delivery> KeepForTheWilling(db::Transaction& tx, const Outgoing& outgoing, Judged judged,
+                                   const Mail::Also& also = nullptr) {
+  if (judged.denied.empty()) return Keep(tx, outgoing, {}, also);
+  if (judged.received.empty()) return Delivery{.denied = judged.denied.All()};
+  const Outgoing fewer = store::WithDenied(outgoing, std::move(judged.received), judged.denied);
+  return Keep(tx, fewer, judged.denied, also);
 }
 
 // What a message of that id was answered when it came first.
@@ -160,19 +178,43 @@ Result<Delivery> AnswerAgain(const store::SentMessage& first, const Message& mes
                   .denied = first.denied.All()};
 }
 
-Result<Delivery> WriteMessage(db::Transaction& tx, const Sending& sending) {
+// The first answer, if the sender repeats itself.
+Result<std::optional<Delivery>> FindFirst(db::Connection& connection, const Sending& sending) {
   const Message& message = sending.outgoing.message;
-  if (sending.id_chosen) {
-    IL_TRY(const auto first, store::FindSentMessage(tx.connection(), message.project, message.id));
-    if (first) return AnswerAgain(*first, message);
-  }
+  if (!sending.id_chosen) return std::optional<Delivery>();
+  IL_TRY(const auto first, store::FindSentMessage(connection, message.project, message.id));
+  if (!first) return std::optional<Delivery>();
+  IL_TRY(Delivery answer, AnswerAgain(*first, message));
+  return std::optional<Delivery>(std::move(answer));
+}
+
+Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending) {
+  const Message& message = sending.outgoing.message;
   store::RecipientQuery query = {
       .project = message.project, .sender = message.sender, .thread_id = message.thread_id};
   if (sending.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
-  IL_TRY(auto facts, store::FindRecipientFacts(tx.connection(), query, sending.everybody));
+  IL_TRY(auto facts, store::FindRecipientFacts(connection, query, sending.everybody));
   IL_TRY_VOID(
-      FindSharedWork(tx.connection(), message.project, message.sender, message.created_at, facts));
-  return KeepForTheWilling(tx, sending.outgoing, facts);
+      FindSharedWork(connection, message.project, message.sender, message.created_at, facts));
+  return JudgeAll(message, facts, sending.contact);
+}
+
+Result<Mail::Sent> WriteMessage(db::Transaction& tx, const Sending& sending) {
+  IL_TRY(auto first, FindFirst(tx.connection(), sending));
+  if (first) return Mail::Sent{.delivery = *std::move(first), .repeated = true};
+  IL_TRY(Judged judged, JudgeNow(tx.connection(), sending));
+  IL_TRY(Delivery kept, KeepForTheWilling(tx, sending.outgoing, std::move(judged), sending.also));
+  return Mail::Sent{.delivery = std::move(kept)};
+}
+
+Result<Mail::Judgement> ReadJudgement(db::Connection& connection, const Sending& sending) {
+  Mail::Judgement judgement;
+  IL_TRY(judgement.first, FindFirst(connection, sending));
+  if (judgement.first) return judgement;
+  IL_TRY(Judged judged, JudgeNow(connection, sending));
+  judgement.received = std::move(judged.received);
+  judgement.denied = std::move(judged.denied);
+  return judgement;
 }
 
 Result<Delivery> WriteBroadcast(db::Transaction& tx, Message message) {
@@ -182,7 +224,31 @@ Result<Delivery> WriteBroadcast(db::Transaction& tx, Message message) {
       FindSharedWork(tx.connection(), message.project, message.sender, message.created_at, facts));
   message.addresses.to.reserve(facts.size());
   for (const RecipientFacts& agent : facts) message.addresses.to.push_back(agent.agent);
-  return KeepForTheWilling(tx, store::MakeOutgoing(std::move(message)), facts);
+  Judged judged = JudgeAll(message, facts, Mail::Contact::kMail);
+  return KeepForTheWilling(tx, store::MakeOutgoing(std::move(message)), std::move(judged));
+}
+
+std::shared_ptr<Sending> MakeSending(Mail::Draft draft, Clock& clock, UuidMaker& ids) {
+  auto sending = std::make_shared<Sending>();
+  sending->id_chosen = !draft.id.empty();
+  sending->sight = draft.sight;
+  sending->contact = draft.contact;
+  if (draft.id.empty()) draft.id = ids.Next().Text();
+  sending->outgoing = store::MakeOutgoing({
+      .id = std::move(draft.id),
+      .project = std::move(draft.project),
+      .sender = std::move(draft.from),
+      .thread_id = std::move(draft.thread_id),
+      .topic = domain::TopicName(draft.topic),
+      .subject = std::move(draft.subject),
+      .body = std::move(draft.body),
+      .importance = std::move(draft.importance),
+      .ack_required = draft.ack_required,
+      .addresses = std::move(draft.addresses),
+      .created_at = clock.Now(),
+  });
+  sending->everybody = sending->outgoing.message.addresses.All();
+  return sending;
 }
 
 }  // namespace
@@ -196,33 +262,35 @@ Mail::Mail(Storage& storage, Clock& clock, UuidMaker& ids, Options options)
 }
 
 boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
+  IL_CO_TRY(Sent sent, co_await SendAlso(std::move(draft), nullptr));
+  co_return std::move(sent.delivery);
+}
+
+boost::asio::awaitable<Result<Mail::Sent>> Mail::SendAlso(Draft draft, Also also) {
   draft.addresses = domain::OnceEach(std::move(draft.addresses));
   IL_CO_TRY_VOID(Check(draft, options_));
-  auto sending = std::make_shared<Sending>();
-  sending->id_chosen = !draft.id.empty();
-  sending->sight = draft.sight;
-  if (draft.id.empty()) draft.id = ids_.Next().Text();
-  sending->outgoing = store::MakeOutgoing({
-      .id = std::move(draft.id),
-      .project = std::move(draft.project),
-      .sender = std::move(draft.from),
-      .thread_id = std::move(draft.thread_id),
-      .topic = domain::TopicName(draft.topic),
-      .subject = std::move(draft.subject),
-      .body = std::move(draft.body),
-      .importance = std::move(draft.importance),
-      .ack_required = draft.ack_required,
-      .addresses = std::move(draft.addresses),
-      .created_at = clock_.Now(),
-  });
-  sending->everybody = sending->outgoing.message.addresses.All();
-  auto write = [this, sending = std::move(sending)](Storage::DoneWith<Delivery> done) mutable {
+  auto sending = MakeSending(std::move(draft), clock_, ids_);
+  sending->also = std::move(also);
+  auto write = [this, sending = std::move(sending)](Storage::DoneWith<Sent> done) mutable {
     auto fn = [sending = std::move(sending)](db::Transaction& tx) {
       return WriteMessage(tx, *sending);
     };
-    return storage_.Write<Delivery>(std::move(fn), std::move(done));
+    return storage_.Write<Sent>(std::move(fn), std::move(done));
   };
-  co_return co_await Await<Delivery>(std::move(write));
+  co_return co_await Await<Sent>(std::move(write));
+}
+
+boost::asio::awaitable<Result<Mail::Judgement>> Mail::Judge(Draft draft) {
+  draft.addresses = domain::OnceEach(std::move(draft.addresses));
+  IL_CO_TRY_VOID(Check(draft, options_));
+  auto sending = MakeSending(std::move(draft), clock_, ids_);
+  auto read = [this, sending = std::move(sending)](Storage::DoneWith<Judgement> done) mutable {
+    auto fn = [sending = std::move(sending)](db::Connection& connection) {
+      return ReadJudgement(connection, *sending);
+    };
+    return storage_.Read<Judgement>(std::move(fn), std::move(done));
+  };
+  co_return co_await Await<Judgement>(std::move(read));
 }
 
 boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement announcement) {

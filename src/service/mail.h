@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,10 @@
 #include "base/result.h"
 #include "domain/event.h"
 #include "domain/message.h"
+
+namespace interlock::db {
+class Transaction;
+}
 
 namespace interlock::service {
 
@@ -40,10 +46,15 @@ class Mail {
   // another is as one that nobody registered, so that no answer tells what that agent's policy is.
   enum class Sight : std::uint8_t { kEveryProject, kOwnProject };
 
+  // Which policy of a recipient in `to` counts: the one for mail, or the one for being spoken to at
+  // once. Those in cc and bcc get mail in any case.
+  enum class Contact : std::uint8_t { kMail, kLive };
+
   // What a sender writes. Only `from` and `addresses.to` are required.
   struct Draft {
     std::string project = {};
     Sight sight = Sight::kEveryProject;
+    Contact contact = Contact::kMail;
     std::string from = {};
     std::string id = {};  // chosen by the sender, to repeat a request safely; empty = we make one
     std::string thread_id = {};
@@ -80,6 +91,24 @@ class Mail {
   // Repeating a request with its id changes nothing and gives the first answer again, whatever
   // policies say by now. The same id with anything else in it is kConflict (message_id_conflict).
   boost::asio::awaitable<Result<Delivery>> Send(Draft draft);
+
+  // The same, where more is written in the transaction of the message: `also` runs once the message
+  // is kept, for those who receive it and under its cursor, and may run again if the write does. It
+  // is not run when the request repeats an earlier one, or when nobody receives the message.
+  using Also = std::function<Result<void>(db::Transaction& tx, const domain::Message& kept)>;
+  struct Sent {
+    Delivery delivery;
+    bool repeated = false;  // this is the answer that an earlier request got
+  };
+  boost::asio::awaitable<Result<Sent>> SendAlso(Draft draft, Also also);
+
+  // What Send() would do with it now; nothing is written.
+  struct Judgement {
+    std::optional<Delivery> first = {};  // it repeats a request that was answered so
+    domain::Addresses received = {};
+    domain::Addresses denied = {};
+  };
+  boost::asio::awaitable<Result<Judgement>> Judge(Draft draft);
 
   // One message to every living agent of the project but the sender. kRateLimited beyond the
   // allowed number; broadcasts that reach nobody count too.
