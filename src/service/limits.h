@@ -103,6 +103,16 @@ struct Limits {
   std::size_t plan_name_bytes_max = 256;
   std::int64_t plans_listed_max = 1'000;
 
+  // Windows that one list shows; messages that wait to be surfaced, of one answer, and roughly how
+  // long they may be together; how often one agent may speak to another at once; and what may wait
+  // for tmux.
+  std::int64_t windows_listed_max = 10'000;
+  std::int64_t pokes_listed_max = 100;
+  std::size_t pokes_bytes_max = std::size_t{1024} * 1024;
+  std::int64_t pokes_max = 10;
+  std::chrono::seconds pokes_window{60};
+  std::size_t tmux_queue_max = 256;
+
   // What the storage may take to show that it is alive.
   std::chrono::milliseconds ping_timeout{500};
 };

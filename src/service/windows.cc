@@ -1,0 +1,173 @@
+#include "service/windows.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "auth/sha256.h"
+#include "domain/envelope.h"
+#include "service/await.h"
+#include "service/storage.h"
+#include "store/agents.h"
+#include "store/pokes.h"
+#include "store/windows.h"
+
+namespace interlock::service {
+namespace {
+
+using boost::asio::awaitable;
+using domain::Window;
+
+Error TokenMismatch() {
+  return Error(Errc::kForbidden,
+               "The registration token is not this agent's; send the token that the agent got when "
+               "it registered, or register it again.")
+      .WithSlug("agent_token_mismatch");
+}
+
+// What the writer needs of a registration.
+struct Putting {
+  Window window;
+  auth::Digest token;
+  bool agent_of_project = false;
+};
+
+Result<Window> WriteWindow(db::Transaction& tx, const Putting& putting) {
+  const Window& window = putting.window;
+  IL_TRY(const auto owner,
+         store::FindAgentByToken(tx.connection(), std::as_bytes(std::span(putting.token))));
+  if (owner != window.agent_id) return TokenMismatch();
+  if (putting.agent_of_project) {
+    IL_TRY(const auto agent, store::FindAgent(tx.connection(), window.agent_id));
+    if (!agent || agent->project != window.project) return TokenMismatch();
+  }
+  return store::PutWindow(tx, window);
+}
+
+}  // namespace
+
+Result<void> Windows::Check(const Registration& registration) const {
+  const std::pair<std::string_view, const std::string*> texts[] = {
+      {"window_uuid", &registration.uuid},
+      {"agent_id", &registration.agent_id},
+      {"display_name", &registration.display_name},
+      {"project", &registration.project}};
+  for (const auto& [field, text] : texts) {
+    if (text->size() <= limits_.agent_text_bytes_max) continue;
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("`{}` has {} bytes and may have {}; choose a shorter one.", field,
+                             text->size(), limits_.agent_text_bytes_max))
+        .WithDetail("field", std::string(field));
+  }
+  if (!registration.tmux_target.empty() && !domain::ParseTmuxTarget(registration.tmux_target)) {
+    return Error(Errc::kInvalidArgument,
+                 "`tmux_target` must be SESSION or SESSION:WINDOW, perhaps with .PANE, in letters, "
+                 "digits, blanks and _.- only; tmux display-message -p '#S:#I.#P' prints one.")
+        .WithSlug("invalid tmux_target")
+        .WithDetail("field", "tmux_target");
+  }
+  return {};
+}
+
+awaitable<Result<Window>> Windows::Put(Registration registration) {
+  IL_CO_TRY_VOID(Check(registration));
+  Putting putting;
+  putting.token = auth::Sha256(registration.token.Reveal());
+  putting.agent_of_project = registration.agent_of_project;
+  std::string name = std::move(registration.display_name);
+  if (name.empty()) name = registration.agent_id;
+  putting.window = {.id = ids_.Next().Text(),
+                    .project = std::move(registration.project),
+                    .uuid = std::move(registration.uuid),
+                    .agent_id = std::move(registration.agent_id),
+                    .display_name = std::move(name),
+                    .tmux_target = std::move(registration.tmux_target),
+                    .last_active_at = clock_.Now()};
+  auto start = [this, putting = std::move(putting)](Storage::DoneWith<Window> done) mutable {
+    auto write = [putting = std::move(putting)](db::Transaction& tx) {
+      return WriteWindow(tx, putting);
+    };
+    return storage_.Write<Window>(std::move(write), std::move(done));
+  };
+  co_return co_await Await<Window>(std::move(start));
+}
+
+awaitable<Result<std::vector<Window>>> Windows::List(std::string project) {
+  using Found = std::vector<Window>;
+  auto start = [this, project = std::move(project)](Storage::DoneWith<Found> done) mutable {
+    auto read = [project = std::move(project),
+                 limit = limits_.windows_listed_max](db::Connection& connection) -> Result<Found> {
+      Found found;
+      IL_TRY_VOID(store::ListWindows(connection, project, limit,
+                                     [&](const Window& window) { found.push_back(window); }));
+      return found;
+    };
+    return storage_.Read<Found>(std::move(read), std::move(done));
+  };
+  co_return co_await Await<Found>(std::move(start));
+}
+
+awaitable<Result<void>> Windows::Expire(std::string project, std::string uuid,
+                                        std::optional<std::string> owner) {
+  auto write = [project = std::move(project), uuid = std::move(uuid), owner = std::move(owner),
+                now = clock_.Now()](db::Transaction& tx) -> Result<void> {
+    if (owner) {
+      IL_TRY(const auto window, store::FindWindow(tx.connection(), project, uuid));
+      if (window && window->agent_id != *owner) {
+        return Error(Errc::kForbidden,
+                     "The window is another agent's; only that agent may give it up.");
+      }
+    }
+    IL_TRY_VOID(store::ExpireWindow(tx, project, uuid, now));
+    return {};
+  };
+  auto start = [this, write = std::move(write)](Storage::Done done) mutable {
+    return storage_.Write(std::move(write), std::move(done));
+  };
+  co_return co_await Await<void>(std::move(start));
+}
+
+awaitable<Result<std::vector<Windows::Poke>>> Windows::PendingPokes(std::string project,
+                                                                    std::string agent) {
+  using Found = std::vector<Poke>;
+  auto start = [this, project = std::move(project),
+                agent = std::move(agent)](Storage::DoneWith<Found> done) mutable {
+    auto read = [project = std::move(project), agent = std::move(agent),
+                 limits = limits_](db::Connection& connection) -> Result<Found> {
+      Found found;
+      std::size_t bytes = 0;
+      const auto take = [&](const store::PendingPoke& poke) {
+        if (bytes > limits.pokes_bytes_max) return;  // the next page has it
+        found.push_back({.message_id = std::string(poke.message_id),
+                         .sender = std::string(poke.sender),
+                         .text = domain::Envelope(poke.sender, "", poke.body),
+                         .created_at = poke.created_at});
+        bytes += found.back().text.size();
+      };
+      IL_TRY_VOID(
+          store::ListPendingPokes(connection, project, agent, limits.pokes_listed_max, take));
+      return found;
+    };
+    return storage_.Read<Found>(std::move(read), std::move(done));
+  };
+  co_return co_await Await<Found>(std::move(start));
+}
+
+awaitable<Result<void>> Windows::Surface(std::string project, std::string agent,
+                                         std::string message_id) {
+  auto write = [project = std::move(project), agent = std::move(agent), id = std::move(message_id),
+                now = clock_.Now()](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(store::SurfacePoke(tx, project, agent, id, now));
+    return {};
+  };
+  auto start = [this, write = std::move(write)](Storage::Done done) mutable {
+    return storage_.Write(std::move(write), std::move(done));
+  };
+  co_return co_await Await<void>(std::move(start));
+}
+
+std::string WindowJson(const Window& window) { return store::WindowJson(window); }
+
+}  // namespace interlock::service
