@@ -6,6 +6,7 @@
 
 #include "ask.h"
 #include "base/id.h"
+#include "inbox.h"
 #include "init.h"
 #include "serve.h"
 #include "serve_options.h"
@@ -15,6 +16,12 @@ namespace {
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+// At once, so that what is marked as seen was seen.
+bool Print(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+         std::fflush(stdout) == 0;
 }
 
 }  // namespace
@@ -35,6 +42,8 @@ int main(int argc, char** argv) {
       done = app::Init(*init, random);
     } else if (const auto* ask = std::get_if<app::AskOptions>(&command)) {
       done = app::Ask(*ask, app::Screen::Find());
+    } else if (const auto* inbox = std::get_if<app::InboxOptions>(&command)) {
+      done = app::Inbox(*inbox, Print);
     } else {
       done = std::get<app::Done>(command);
     }

@@ -22,6 +22,7 @@ constexpr const char* kExamples =
     "  intermute serve --socket /run/intermute.sock     also on a Unix socket\n"
     "  intermute init --project web                     make a key for other machines\n"
     "  intermute status                                 who is there and what goes on\n"
+    "  intermute inbox --unread-pokes --project web --agent ID    what came while it was busy\n"
     "  curl http://127.0.0.1:7338/health                is it fit to serve?\n";
 
 constexpr const char* kAskExamples =
@@ -121,6 +122,19 @@ void AddInitFlags(CLI::App& init, InitOptions& options) {
       ->type_name("NAME");
 }
 
+ServerAddress AddressFrom(const Environment& environment) {
+  ServerAddress server;
+  const std::string_view url = domain::Trim(environment.url);
+  const std::string_view socket = domain::Trim(environment.socket);
+  if (!url.empty()) {
+    server.url = url;
+  } else if (!socket.empty()) {
+    server.url = "unix:" + std::string(socket);
+  }
+  server.api_key = Secret(std::string(domain::Trim(environment.api_key)));
+  return server;
+}
+
 // Takes what the environment says, and what all who ask a server can be told.
 void AddAskFlags(CLI::App& command, AskOptions& options) {
   command.footer(kAskExamples);
@@ -135,14 +149,7 @@ void AddAskFlags(CLI::App& command, AskOptions& options) {
 
 AskOptions AskDefaults(const Environment& environment) {
   AskOptions options;
-  const std::string_view url = domain::Trim(environment.url);
-  const std::string_view socket = domain::Trim(environment.socket);
-  if (!url.empty()) {
-    options.server.url = url;
-  } else if (!socket.empty()) {
-    options.server.url = "unix:" + std::string(socket);
-  }
-  options.server.api_key = Secret(std::string(domain::Trim(environment.api_key)));
+  options.server = AddressFrom(environment);
   options.project = domain::Trim(environment.project);
   return options;
 }
@@ -162,6 +169,37 @@ void AddAskCommands(CLI::App& intermute, AskOptions& options) {
   who.add_option("PATH", options.path, "A file, a directory or a pattern, from the project's root")
       ->required();
   who.add_flag("--literal", options.literal, "PATH means itself, whatever characters it has");
+}
+
+constexpr const char* kInboxExamples =
+    "Example, for a hook that runs before a tool is used:\n"
+    "  intermute inbox --unread-pokes --project web --agent $INTERMUTE_AGENT --mark-surfaced\n"
+    "\n"
+    "INTERMUTE_URL, INTERMUTE_SOCKET and INTERMUTE_PROJECT set what the flags set;\n"
+    "INTERMUTE_API_KEY is the key, where one is needed.\n"
+    "Exit code 0: printed what there was, perhaps nothing; 1: mistaken, refused, or no server.\n";
+
+void AddInboxCommand(CLI::App& intermute, InboxOptions& options, const Environment& environment) {
+  options.server = AddressFrom(environment);
+  options.project = domain::Trim(environment.project);
+  CLI::App& inbox = *intermute.add_subcommand(
+      "inbox", "Print messages that were to be put before an agent while it was busy");
+  inbox.footer(kInboxExamples);
+  inbox.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  inbox
+      .add_flag_callback(
+          "--unread-pokes", [] {}, "Those that the agent has not seen; there are no others yet")
+      ->required();
+  auto* const project =
+      AddTrimmed(inbox, "--project", options.project, "The project")->type_name("NAME");
+  if (options.project.empty()) project->required();
+  AddTrimmed(inbox, "--agent", options.agent, "The id of the agent")->required()->type_name("ID");
+  inbox.add_flag_callback(
+      "--mark-surfaced", [&options] { options.mark = InboxOptions::Mark::kSurfaced; },
+      "Each one that was printed is not printed again");
+  AddTrimmed(inbox, "--url", options.server.url, "The server: http://HOST:PORT or unix:/PATH")
+      ->default_str(options.server.url)
+      ->type_name("URL");
 }
 
 void AddMirrorFlags(CLI::App& serve, ServeOptions& options) {
@@ -242,11 +280,12 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
 
 }  // namespace
 
-std::variant<ServeOptions, InitOptions, AskOptions, Done> ParseCommandLine(
+std::variant<ServeOptions, InitOptions, AskOptions, InboxOptions, Done> ParseCommandLine(
     int argc, const char* const* argv, const Environment& environment) {
   ServeOptions options;
   InitOptions init_options;
   AskOptions ask_options = AskDefaults(environment);
+  InboxOptions inbox_options;
   CLI::App intermute("Coordinates coding agents that work in one repository.", "intermute");
   intermute.set_version_flag("--version", "intermute " + std::string(BuildInfo().version));
   intermute.footer(kExamples);
@@ -263,6 +302,7 @@ std::variant<ServeOptions, InitOptions, AskOptions, Done> ParseCommandLine(
   AddInitFlags(init, init_options);
   AddKeysFile(init, init_options.keys_file, environment);
   AddAskCommands(intermute, ask_options);
+  AddInboxCommand(intermute, inbox_options, environment);
   try {
     intermute.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -277,6 +317,7 @@ std::variant<ServeOptions, InitOptions, AskOptions, Done> ParseCommandLine(
   }
   if (init.parsed()) return init_options;
   if (serve.parsed()) return options;
+  if (intermute.got_subcommand("inbox")) return inbox_options;
   if (!intermute.get_subcommands().empty()) return ask_options;
   return Done{0, intermute.help()};
 }

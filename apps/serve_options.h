@@ -54,6 +54,14 @@ struct AskOptions {
   bool json = false;     // also on a terminal
 };
 
+// What `intermute inbox` was asked to do.
+struct InboxOptions {
+  ServerAddress server;
+  std::string project;
+  std::string agent;
+  enum class Mark : std::uint8_t { kNothing, kSurfaced } mark = Mark::kNothing;
+};
+
 // The command line said it all: print `text` and end.
 struct Done {
   int exit_code = 0;
@@ -71,7 +79,7 @@ struct Environment {
 
 // Reads the command line of `intermute`. Help and version are Done with 0; mistakes are Done with 1
 // and say what is wrong and how to write it.
-std::variant<ServeOptions, InitOptions, AskOptions, Done> ParseCommandLine(
+std::variant<ServeOptions, InitOptions, AskOptions, InboxOptions, Done> ParseCommandLine(
     int argc, const char* const* argv, const Environment& environment);
 
 }  // namespace interlock::app

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::variant<ServeOptions, InitOptions, AskOptions, Done> Parse(
+std::variant<ServeOptions, InitOptions, AskOptions, InboxOptions, Done> Parse(
     std::initializer_list<const char*> arguments, const Environment& environment = {}) {
   std::vector<const char*> argv = {"intermute"};
   argv.insert(argv.end(), arguments);
@@ -184,6 +184,56 @@ TEST(ServeOptionsTest, InitNeedsAProject) {
     EXPECT_THAT(std::get<Done>(refused).text,
                 ::testing::AllOf(::testing::StartsWith("intermute: "),
                                  ::testing::HasSubstr("--project NAME")));
+  }
+}
+
+TEST(InboxOptionsTest, FlagsGoBeforeTheEnvironment) {
+  const Environment environment = {.keys_file = "",
+                                   .url = " http://box:1 ",
+                                   .socket = "/run/i.sock",
+                                   .api_key = "key",
+                                   .project = "web"};
+  const auto parse = [&](std::initializer_list<const char*> arguments, const Environment& env) {
+    auto parsed = Parse(arguments, env);
+    const auto* done = std::get_if<Done>(&parsed);
+    EXPECT_EQ(done, nullptr) << (done != nullptr ? done->text : "");
+    return done == nullptr ? std::get<InboxOptions>(parsed) : InboxOptions{};
+  };
+  const InboxOptions from_environment =
+      parse({"inbox", "--unread-pokes", "--agent=a"}, environment);
+  EXPECT_EQ(from_environment.server.url, "http://box:1");
+  EXPECT_EQ(from_environment.server.api_key.Reveal(), "key");
+  EXPECT_EQ(from_environment.project, "web");
+  EXPECT_EQ(from_environment.mark, InboxOptions::Mark::kNothing);
+  const InboxOptions from_flags = parse({"inbox", "--unread-pokes", "--agent", "a", "--project",
+                                         " p ", "--url=unix:/x", "--mark-surfaced"},
+                                        environment);
+  EXPECT_EQ(from_flags.server.url, "unix:/x");
+  EXPECT_EQ(from_flags.project, "p");
+  EXPECT_EQ(from_flags.agent, "a");
+  EXPECT_EQ(from_flags.mark, InboxOptions::Mark::kSurfaced);
+  EXPECT_EQ(parse({"inbox", "--unread-pokes", "--agent=a", "--project=p"}, {}).server.url,
+            "http://127.0.0.1:7338");
+  Environment socket_only = environment;
+  socket_only.url = "";
+  EXPECT_EQ(parse({"inbox", "--unread-pokes", "--agent=a"}, socket_only).server.url,
+            "unix:/run/i.sock");
+}
+
+TEST(InboxOptionsTest, WhatIsMissingOrBlankIsAnError) {
+  const std::initializer_list<const char*> cases[] = {
+      {"inbox", "--project=p", "--agent=a"},
+      {"inbox", "--unread-pokes", "--agent=a"},
+      {"inbox", "--unread-pokes", "--project=p"},
+      {"inbox", "--unread-pokes", "--project=p", "--agent= "},
+      {"inbox", "--unread-pokes", "--project= ", "--agent=a"},
+  };
+  for (const auto& arguments : cases) {
+    const auto parsed = Parse(arguments);
+    const auto* done = std::get_if<Done>(&parsed);
+    ASSERT_NE(done, nullptr);
+    EXPECT_EQ(done->exit_code, 1);
+    EXPECT_THAT(done->text, ::testing::HasSubstr("--unread-pokes"));
   }
 }
 

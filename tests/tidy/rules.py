@@ -251,7 +251,8 @@ def is_ours(command_line):
 def known_flags(tree):
     texts = []
     for program in tree.programs:
-        for arguments in (["--help"], ["serve", "--help"], ["init", "--help"], ["who", "--help"]):
+        for arguments in (["--help"], ["serve", "--help"], ["init", "--help"], ["who", "--help"],
+                          ["inbox", "--help"]):
             ran = subprocess.run([program, *arguments], capture_output=True, text=True,
                                  stdin=subprocess.DEVNULL, timeout=30, check=False)
             texts.append(ran.stdout + ran.stderr)

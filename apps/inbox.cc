@@ -1,0 +1,52 @@
+#include "inbox.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "client.h"
+#include "http/exchange.h"
+#include "json/codec.h"
+
+namespace interlock::app {
+namespace {
+
+struct Poke {
+  std::string message_id;
+  std::string body;
+};
+IL_JSON_FIELDS(Poke, message_id, body)
+
+struct Pokes {
+  std::vector<Poke> pokes;
+};
+IL_JSON_FIELDS(Pokes, pokes)
+
+Result<void> Show(const InboxOptions& options, const Print& print) {
+  IL_TRY(const Client client, Client::For(options.server));
+  const Client::Parameters query = {{"project", options.project}, {"agent", options.agent}};
+  IL_TRY(const json::Value answer, client.Get("/api/inbox/pokes", query));
+  IL_TRY(const Pokes found, json::Decode<Pokes>(answer));
+  bool first = true;
+  for (const Poke& poke : found.pokes) {
+    if (!print((first ? "" : "---\n") + poke.body + "\n")) {
+      return Error(Errc::kIo, "the messages cannot be printed: nobody reads them");
+    }
+    first = false;
+    if (options.mark != InboxOptions::Mark::kSurfaced) continue;
+    const std::string path = "/api/inbox/pokes/" + http::EncodeSegment(poke.message_id) + "/ack";
+    IL_TRY_VOID(client.Post(path, query));
+  }
+  return {};
+}
+
+}  // namespace
+
+Done Inbox(const InboxOptions& options, const Print& print) {
+  const auto shown = Show(options, print);
+  if (shown.ok()) return {0, ""};
+  return {1, fmt::format("intermute: {}\n", shown.error().message())};
+}
+
+}  // namespace interlock::app
