@@ -29,6 +29,7 @@
 #include "service/commit_signal.h"
 #include "service/feed.h"
 #include "service/health.h"
+#include "service/live.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/mirror.h"
@@ -37,6 +38,8 @@
 #include "service/status.h"
 #include "service/storage.h"
 #include "service/sweeper.h"
+#include "service/tmux.h"
+#include "service/windows.h"
 #include "signals.h"
 #include "store/events.h"
 #include "store/schema.h"
@@ -81,6 +84,9 @@ class Running {
         planning_(storage_, clock, uuids_, options.limits),
         status_(storage_, reservations_, feed_, clock,
                 {.heartbeat_grace = options.heartbeat_grace}),
+        tmux_(clock, {.queue_max = options.limits.tmux_queue_max}),
+        live_(storage_, clock, uuids_, mail_, tmux_, log, LiveOptions(options.limits)),
+        windows_(storage_, clock, uuids_, options.limits),
         app_{.version = BuildInfo().version,
              .log = log,
              .metrics = metrics_,
@@ -93,7 +99,9 @@ class Running {
              .feed = feed_,
              .planning = planning_,
              .reservations = reservations_,
-             .status = status_},
+             .status = status_,
+             .live = live_,
+             .windows = windows_},
         router_(http::Routes()),
         server_(router_, app_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
@@ -133,6 +141,7 @@ class Running {
     if (server_.Drain() == http::Server::Drained::kSomeAborted) {
       log_.Warn("closed connections whose requests did not end in time");
     }
+    tmux_.Stop();  // what was put before somebody is still written down
     commits_.mirror->Disconnect();
     if (mirror_) mirror_->Stop();
     storage_.Stop();
@@ -195,6 +204,10 @@ class Running {
     return numbers;
   }
 
+  static service::Live::Options LiveOptions(const Limits& limits) {
+    return {.pokes_max = limits.pokes_max, .window = limits.pokes_window};
+  }
+
   static service::Mail::Options MailOptions(const Limits& limits) {
     return {.addresses_max = limits.addresses_max,
             .name_bytes_max = limits.mail_name_bytes_max,
@@ -243,6 +256,9 @@ class Running {
   service::Mailbox mailbox_;
   service::Planning planning_;
   service::Status status_;
+  service::TmuxInjector tmux_;
+  service::Live live_;
+  service::Windows windows_;
   http::App app_;
   const http::Router router_;
   http::Server server_;

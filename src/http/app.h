@@ -16,11 +16,13 @@ namespace interlock::service {
 class Agents;
 class Feed;
 class Health;
+class Live;
 class Mail;
 class Mailbox;
 class Planning;
 class Reservations;
 class Status;
+class Windows;
 }  // namespace interlock::service
 
 namespace interlock::http {
@@ -43,6 +45,8 @@ struct App {
   service::Planning& planning;
   service::Reservations& reservations;
   service::Status& status;
+  service::Live& live;
+  service::Windows& windows;
 };
 
 }  // namespace interlock::http

@@ -10,16 +10,26 @@
 #include "service/commit_signal.h"
 #include "service/feed.h"
 #include "service/health.h"
+#include "service/live.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/planning.h"
 #include "service/reservations.h"
 #include "service/status.h"
 #include "service/storage.h"
+#include "service/windows.h"
 #include "testing/captured_log.h"
 #include "testing/seeded_random.h"
 
 namespace interlock::http {
+
+// Types nothing anywhere.
+class NoTerminal final : public service::Injector {
+ public:
+  void Inject(Order /*order*/, Done done) override {
+    done(Error(Errc::kUnavailable, "there is no terminal"));
+  }
+};
 
 // The services of a test's App over a database of its choice; whoever adds a service to App adds it
 // here, and every test has it. No keys, and this machine needs none.
@@ -38,7 +48,9 @@ struct TestServices {
         feed(storage, commits, clock, quiet, {}),
         planning(storage, clock, uuids),
         reservations(storage, clock, uuids, Limits(), {}),
-        status(storage, reservations, feed, clock, {}) {
+        status(storage, reservations, feed, clock, {}),
+        live(storage, clock, uuids, mail, nowhere, quiet),
+        windows(storage, clock, uuids) {
     feed.Start(0);
   }
 
@@ -59,7 +71,9 @@ struct TestServices {
             .feed = other_feed,
             .planning = planning,
             .reservations = reservations,
-            .status = status};
+            .status = status,
+            .live = live,
+            .windows = windows};
   }
 
   Metrics metrics;
@@ -78,6 +92,9 @@ struct TestServices {
   service::Planning planning;
   service::Reservations reservations;
   service::Status status;
+  NoTerminal nowhere;
+  service::Live live;
+  service::Windows windows;
 };
 
 }  // namespace interlock::http

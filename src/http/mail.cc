@@ -12,6 +12,7 @@
 #include "json/codec.h"
 #include "json/object_text.h"
 #include "json/schema.h"
+#include "service/live.h"
 #include "service/mail.h"
 
 namespace interlock::http {
@@ -39,11 +40,12 @@ struct SendRequest {
 IL_JSON_FIELDS(SendRequest, from, to, cc, bcc, id, project, thread_id, topic, subject, body,
                importance, ack_required, transport, target_window_uuid)
 
+// One that was sent live has neither id nor cursor: it is kept nowhere.
 struct SendAnswer {
-  std::string message_id;
-  std::int64_t cursor = 0;
-  std::optional<Texts> denied;  // absent when nobody was
-  json::Value delivery;         // "async", or {agent: "async"} for several
+  std::optional<std::string> message_id;
+  std::optional<std::int64_t> cursor;
+  json::Field<Texts> denied;  // when nobody was: absent, or null of one that was sent live
+  json::Value delivery;       // "async", or {agent: "async"} for several
 };
 IL_JSON_FIELDS(SendAnswer, message_id, cursor, denied, delivery)
 
@@ -64,22 +66,11 @@ struct BroadcastAnswer {
 };
 IL_JSON_FIELDS(BroadcastAnswer, message_id, cursor, delivered, denied)
 
-// `live` and `both` also put a message before the recipient at once, where that is possible; where
-// it is not, they are `async`.
-Result<void> CheckTransport(const std::string& transport) {
-  for (const char* known : {"", "async", "live", "both"}) {
-    if (transport == known) return {};
-  }
-  return Error(Errc::kInvalidArgument, "`transport` must be async, live or both.")
-      .WithSlug("invalid transport")
-      .WithDetail("field", "transport");
-}
-
-json::Value DeliveryValue(const Texts& received) {
-  if (received.size() == 1) return "async";
+json::Value DeliveryValue(const service::Live::States& states) {
+  if (states.size() == 1) return json::String(domain::Name(states.front().second));
   json::Object by_agent;
-  by_agent.reserve(received.size());
-  for (const std::string& agent : received) by_agent.emplace(agent, "async");
+  by_agent.reserve(states.size());
+  for (const auto& [agent, state] : states) by_agent.emplace(agent, domain::Name(state));
   return by_agent;
 }
 
@@ -98,10 +89,25 @@ Response PolicyDenied(const Texts& denied) {
   return Response::Json(403, body.Text());
 }
 
+// Of a message that was to be put before agents and kept nowhere.
+Response DeliveryFailed(const json::Value& delivery) {
+  json::ObjectText body;
+  body.Add("error", "delivery_failed")
+      .Add("message",
+           "The message was not put before every recipient, and is kept nowhere; send it with "
+           "transport both, which keeps it, or try again.")
+      .AddRaw("delivery", json::Write(delivery));
+  Response response = Response::Json(503, body.Text());
+  response.headers.Add("Retry-After", "1");
+  return response;
+}
+
 awaitable<Result<Response>> PostMessage(App& app, Request request) {
   IL_CO_TRY(SendRequest body, DecodeBody<SendRequest>(request));
-  IL_CO_TRY_VOID(CheckTransport(body.transport.value_or("")));
-  service::Mail::Draft draft;
+  service::Live::Draft live;
+  live.transport = std::move(body.transport).value_or("");
+  live.target_window = std::move(body.target_window_uuid).value_or("");
+  service::Mail::Draft& draft = live.message;
   draft.project = std::move(request.project).value_or("");
   if (request.caller.mode == auth::Caller::Mode::kKey) {
     draft.sight = service::Mail::Sight::kOwnProject;
@@ -117,12 +123,21 @@ awaitable<Result<Response>> PostMessage(App& app, Request request) {
   draft.addresses = {.to = std::move(body.to),
                      .cc = std::move(body.cc).value_or(Texts()),
                      .bcc = std::move(body.bcc).value_or(Texts())};
-  IL_CO_TRY(service::Mail::Delivery sent, co_await app.mail.Send(std::move(draft)));
-  if (sent.refused()) co_return PolicyDenied(sent.denied);
-  const SendAnswer answer = {.message_id = std::move(sent.message_id),
-                             .cursor = sent.cursor,
-                             .denied = NothingIfEmpty(std::move(sent.denied)),
-                             .delivery = DeliveryValue(sent.received)};
+  IL_CO_TRY(service::Live::Outcome sent, co_await app.live.Send(std::move(live)));
+  if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(sent.delivery.denied);
+  if (sent.failed()) co_return DeliveryFailed(DeliveryValue(sent.states));
+  SendAnswer answer;
+  answer.delivery = DeliveryValue(sent.states);
+  const bool kept = !sent.delivery.message_id.empty();
+  if (kept) {
+    answer.message_id = std::move(sent.delivery.message_id);
+    answer.cursor = sent.delivery.cursor;
+  }
+  if (!sent.delivery.denied.empty()) {
+    answer.denied = std::move(sent.delivery.denied);
+  } else if (!kept) {
+    answer.denied = json::Field<Texts>::Null();
+  }
   co_return Response::Json(200, json::EncodeText(answer));
 }
 
@@ -146,6 +161,8 @@ awaitable<Result<Response>> PostBroadcast(App& app, Request request) {
 constexpr std::array kSendFailures = {
     Failure{403, "`policy_denied`: the contact policy of every recipient keeps it away"},
     Failure{409, "`message_id_conflict`: another message of the project has this id"},
+    Failure{429, "`rate_limit`: spoke to one recipient more than 10 times within a minute"},
+    Failure{503, "`recipient_busy`, `delivery_failed`: of transport live, nothing was kept"},
 };
 constexpr std::array kBroadcastFailures = {
     Failure{403, "`policy_denied`: the contact policy of every agent keeps it away"},

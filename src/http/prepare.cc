@@ -186,7 +186,11 @@ Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rul
 Result<Request> Prepare(const Route& route, Request request, const auth::AccessRules& rules) {
   IL_TRY(request.query_fields, ParseQuery(request.query));
   IL_TRY_VOID(RefuseBlankParams(request));
-  IL_TRY(request.json, ParseBody(route.body, request.body));
+  auto json = ParseBody(route.body, request.body);
+  if (!json.ok() && !route.bad_json.empty()) {
+    return std::move(json).error().WithSlug(std::string(route.bad_json));
+  }
+  IL_TRY(request.json, std::move(json));
   IL_TRY(request.project, FindProject(route.project, request));
   IL_TRY(request.actor, FindActor(route, request));
   if (route.actor != ActorFrom::kNobody) IL_TRY_VOID(RefuseImpostor(request, rules));

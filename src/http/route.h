@@ -86,6 +86,7 @@ struct Route {
   ProjectFrom project = ProjectFrom::kNone;
   ActorFrom actor = ActorFrom::kNobody;
   BodyKind body = BodyKind::kNone;
+  std::string_view bad_json = {};  // what clients of this route know as the error of a broken body
 
   int success = 200;
   SchemaFn body_schema = nullptr;     // of the request; null = it takes none

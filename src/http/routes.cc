@@ -17,6 +17,7 @@
 #include "http/status.h"
 #include "http/threads.h"
 #include "http/topics.h"
+#include "http/windows.h"
 
 namespace interlock::http {
 
@@ -25,7 +26,7 @@ std::span<const Route> Routes() {
     const std::array nouns = {
         AgentRoutes(),       EventRoutes(),   FollowRoutes(),  HealthRoutes(),   InboxRoutes(),
         MailRoutes(),        MetricsRoutes(), OpenApiRoutes(), PlanningRoutes(), ReceiptRoutes(),
-        ReservationRoutes(), StatusRoutes(),  ThreadRoutes(),  TopicRoutes(),
+        ReservationRoutes(), StatusRoutes(),  ThreadRoutes(),  TopicRoutes(),    WindowRoutes(),
     };
     std::vector<Route> routes;
     for (const std::span<const Route> noun : nouns) {

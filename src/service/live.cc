@@ -142,9 +142,11 @@ Live::Live(Storage& storage, Clock& clock, UuidMaker& ids, Mail& mail, Injector&
       pokes_(clock, {.hits_max = options.pokes_max, .window = options.window}) {}
 
 awaitable<Result<Live::Outcome>> Live::Send(Draft draft) {
-  IL_CO_TRY(const bool on, co_await IsOn());
-  std::optional<Transport> transport = Transport::kAsync;
-  if (on) transport = domain::ParseTransport(draft.transport);
+  std::optional<Transport> transport = domain::ParseTransport(draft.transport);
+  if (transport != Transport::kAsync) {
+    IL_CO_TRY(const bool on, co_await IsOn());
+    if (!on) transport = Transport::kAsync;
+  }
   if (!transport) {
     co_return Error(Errc::kInvalidArgument, "`transport` must be async, live or both.")
         .WithSlug("invalid transport")
@@ -171,8 +173,9 @@ awaitable<Result<Live::Outcome>> Live::Send(Draft draft) {
 }
 
 awaitable<Result<Live::Outcome>> Live::SendAsync(Mail::Draft draft) {
-  IL_CO_TRY(Mail::Delivery sent, co_await mail_.Send(std::move(draft)));
-  Outcome outcome{.delivery = std::move(sent)};
+  IL_CO_TRY(Mail::Sent sent, co_await mail_.SendAlso(std::move(draft), nullptr));
+  if (sent.repeated) co_return co_await AnswerAgain(std::move(sent.delivery));
+  Outcome outcome{.delivery = std::move(sent.delivery)};
   outcome.states.reserve(outcome.delivery.received.size());
   for (const std::string& agent : outcome.delivery.received) {
     outcome.states.emplace_back(agent, DeliveryState::kAsync);

@@ -298,7 +298,7 @@ TEST_F(LiveTest, ARepeatedRequestGetsTheFirstAnswerAndTypesNothing) {
   const auto first = Send(draft);
   ASSERT_TRUE(first.ok());
   for (int i = 0; i < 12; ++i) {  // before the rate limit
-    for (const char* transport : {"both", "live"}) {
+    for (const char* transport : {"both", "live", "async"}) {
       draft.transport = transport;
       const auto again = Send(draft);
       ASSERT_TRUE(again.ok()) << again.error();
