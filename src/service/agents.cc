@@ -27,22 +27,6 @@ using boost::asio::awaitable;
 namespace event_type = domain::event_type;
 using ContactIds = std::vector<std::string>;
 
-template <typename T>
-awaitable<Result<T>> Read(Storage& storage, std::function<Result<T>(db::Connection&)> fn) {
-  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
-    return storage.Read<T>(std::move(fn), std::move(done));
-  };
-  co_return co_await Await<T>(start);
-}
-
-template <typename T>
-awaitable<Result<T>> Write(Storage& storage, std::function<Result<T>(db::Transaction&)> fn) {
-  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
-    return storage.Write<T>(std::move(fn), std::move(done));
-  };
-  co_return co_await Await<T>(start);
-}
-
 db::Blob Bytes(const auth::Digest& digest) { return std::as_bytes(std::span(digest)); }
 
 // The limits of what an agent says of itself.
@@ -267,7 +251,7 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
   auto write = [draft = std::move(draft)](db::Transaction& tx) {
     return WriteRegistration(tx, draft);
   };
-  IL_CO_TRY(domain::Agent agent, co_await Write<domain::Agent>(storage_, std::move(write)));
+  IL_CO_TRY(domain::Agent agent, co_await AwaitWrite<domain::Agent>(storage_, std::move(write)));
   co_return Registered{.agent = std::move(agent), .token = std::move(token)};
 }
 
@@ -298,7 +282,8 @@ awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
     }
     return true;
   };
-  IL_CO_TRY([[maybe_unused]] const bool seen, co_await Write<bool>(storage_, std::move(write)));
+  IL_CO_TRY([[maybe_unused]] const bool seen,
+            co_await AwaitWrite<bool>(storage_, std::move(write)));
   co_return Result<void>();
 }
 
@@ -344,7 +329,7 @@ awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Met
                                         store::MetadataChangeJson(agent.id, changed)));
     return agent;
   };
-  co_return co_await Write<domain::Agent>(storage_, std::move(write));
+  co_return co_await AwaitWrite<domain::Agent>(storage_, std::move(write));
 }
 
 awaitable<Result<domain::Policies>> Agents::PoliciesOf(AgentRef ref) {
@@ -354,7 +339,7 @@ awaitable<Result<domain::Policies>> Agents::PoliciesOf(AgentRef ref) {
     if (!agent || !InProject(*agent, ref)) return domain::Policies();
     return agent->policies;
   };
-  co_return co_await Read<domain::Policies>(storage_, std::move(read));
+  co_return co_await AwaitRead<domain::Policies>(storage_, std::move(read));
 }
 
 awaitable<Result<domain::Policies>> Agents::SetPolicies(AgentRef ref, PolicyChange change) {
@@ -379,7 +364,7 @@ awaitable<Result<domain::Policies>> Agents::SetPolicies(AgentRef ref, PolicyChan
                                         store::PoliciesJson(agent.id, policies)));
     return policies;
   };
-  co_return co_await Write<domain::Policies>(storage_, std::move(write));
+  co_return co_await AwaitWrite<domain::Policies>(storage_, std::move(write));
 }
 
 awaitable<Result<ContactIds>> Agents::ContactsOf(AgentRef ref) {
@@ -387,7 +372,7 @@ awaitable<Result<ContactIds>> Agents::ContactsOf(AgentRef ref) {
     IL_TRY(const domain::Agent agent, Living(connection, ref));
     return store::ListContacts(connection, agent.id);
   };
-  co_return co_await Read<ContactIds>(storage_, std::move(read));
+  co_return co_await AwaitRead<ContactIds>(storage_, std::move(read));
 }
 
 awaitable<Result<ContactIds>> Agents::AddContact(AgentRef ref, std::string contact) {
@@ -406,7 +391,7 @@ awaitable<Result<ContactIds>> Agents::AddContact(AgentRef ref, std::string conta
     IL_TRY_VOID(AppendContactEvent(tx, event_type::kContactAdded, agent, added, now));
     return contacts;
   };
-  co_return co_await Write<ContactIds>(storage_, std::move(write));
+  co_return co_await AwaitWrite<ContactIds>(storage_, std::move(write));
 }
 
 awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string contact) {
@@ -420,7 +405,7 @@ awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string co
     }
     return store::ListContacts(tx.connection(), agent.id);
   };
-  co_return co_await Write<ContactIds>(storage_, std::move(write));
+  co_return co_await AwaitWrite<ContactIds>(storage_, std::move(write));
 }
 
 awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
@@ -435,7 +420,7 @@ awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
                                         store::AgentJson(agent)));
     return released;
   };
-  IL_CO_TRY(const Released released, co_await Write<Released>(storage_, std::move(write)));
+  IL_CO_TRY(const Released released, co_await AwaitWrite<Released>(storage_, std::move(write)));
   if (on_released_ && !released.empty()) on_released_(released);
   co_return Result<void>();
 }
@@ -445,7 +430,7 @@ awaitable<Result<std::optional<std::string>>> Agents::OfToken(Secret token) {
   auto read = [hash = auth::Sha256(token.Reveal())](db::Connection& connection) {
     return store::FindAgentByToken(connection, Bytes(hash));
   };
-  co_return co_await Read<Found>(storage_, std::move(read));
+  co_return co_await AwaitRead<Found>(storage_, std::move(read));
 }
 
 awaitable<Result<std::int64_t>> Agents::CountActive() {

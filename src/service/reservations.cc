@@ -24,22 +24,6 @@ using domain::Reservation;
 
 constexpr WaitQueue::Ticket kBehindAll = std::numeric_limits<WaitQueue::Ticket>::max();
 
-template <typename T>
-awaitable<Result<T>> Read(Storage& storage, std::function<Result<T>(db::Connection&)> fn) {
-  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
-    return storage.Read<T>(std::move(fn), std::move(done));
-  };
-  co_return co_await Await<T>(start);
-}
-
-template <typename T>
-awaitable<Result<T>> Write(Storage& storage, std::function<Result<T>(db::Transaction&)> fn) {
-  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
-    return storage.Write<T>(std::move(fn), std::move(done));
-  };
-  co_return co_await Await<T>(start);
-}
-
 // A place in the queue, given up in any case.
 class Place {
  public:
@@ -152,7 +136,7 @@ class Reservations::Attempt {
       const auto earlier = owner.waits_.Before(claims->project, ticket);
       return TryGrant(tx, *claims, owner.Rules(), earlier, refusal);
     };
-    return Write<Tried>(owner.storage_, std::move(write));
+    return AwaitWrite<Tried>(owner.storage_, std::move(write));
   }
 
   // Tries whenever something that was in the way has gone, until its time is up.
@@ -291,7 +275,7 @@ awaitable<Result<std::vector<Conflict>>> Reservations::Check(Question question) 
                                 {question.project, question.except_agent, pattern, question.access},
                                 rules.now, rules.grace, budget);
   };
-  co_return co_await Read<std::vector<Conflict>>(storage_, std::move(find));
+  co_return co_await AwaitRead<std::vector<Conflict>>(storage_, std::move(find));
 }
 
 awaitable<Result<Reservation>> Reservations::Get(Ref ref) {
@@ -300,13 +284,13 @@ awaitable<Result<Reservation>> Reservations::Get(Ref ref) {
     if (found && (!ref.project || *ref.project == found->project)) return *std::move(found);
     return Error(Errc::kNotFound, "there is no such reservation here");
   };
-  co_return co_await Read<Reservation>(storage_, std::move(get));
+  co_return co_await AwaitRead<Reservation>(storage_, std::move(get));
 }
 
 awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64_t ttl_minutes) {
   auto renew = [this, ref = std::move(ref), lease = domain::LeaseFor(ttl_minutes)](
                    db::Transaction& tx) { return RenewReservation(tx, ref, lease, Rules()); };
-  IL_CO_TRY(Tried tried, co_await Write<Tried>(storage_, std::move(renew)));
+  IL_CO_TRY(Tried tried, co_await AwaitWrite<Tried>(storage_, std::move(renew)));
   co_return std::move(tried.verdict);
 }
 
@@ -316,7 +300,7 @@ awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::st
                    to_agent = std::move(to_agent)](db::Transaction& tx) {
     return TransferReservation(tx, ref, to_agent, Rules());
   };
-  IL_CO_TRY(Tried tried, co_await Write<Tried>(storage_, std::move(transfer)));
+  IL_CO_TRY(Tried tried, co_await AwaitWrite<Tried>(storage_, std::move(transfer)));
   if (const auto* moved = std::get_if<Granted>(&tried.verdict)) {
     waits_.Moved(std::vector<std::string>{moved->reservations.front().id});
   }
@@ -334,7 +318,7 @@ awaitable<Result<void>> Reservations::Release(Ref ref) {
 // What may have ended is told to those who wait; to be told too often does no harm.
 awaitable<Result<void>> Reservations::End(
     std::string id, std::function<Result<Reservation>(db::Transaction&)> release) {
-  const auto ended = co_await Write<Reservation>(storage_, std::move(release));
+  const auto ended = co_await AwaitWrite<Reservation>(storage_, std::move(release));
   if (ended.ok() || ended.error().code() == Errc::kOutcomeUnknown) {
     waits_.Gone(std::vector<std::string>{std::move(id)});
   }
@@ -359,7 +343,7 @@ awaitable<Result<std::vector<Reservation>>> Reservations::ListOfAgent(
                max = limits_.reservations_listed_max](db::Connection& connection) {
     return store::ListOfAgent(connection, project, agent, max);
   };
-  co_return co_await Read<std::vector<Reservation>>(storage_, std::move(list));
+  co_return co_await AwaitRead<std::vector<Reservation>>(storage_, std::move(list));
 }
 
 awaitable<Result<std::vector<Reservation>>> Reservations::ListOfProject(std::string project) {
@@ -367,7 +351,7 @@ awaitable<Result<std::vector<Reservation>>> Reservations::ListOfProject(std::str
                max = limits_.reservations_listed_max](db::Connection& connection) {
     return store::ListOfProject(connection, project, now, max);
   };
-  co_return co_await Read<std::vector<Reservation>>(storage_, std::move(list));
+  co_return co_await AwaitRead<std::vector<Reservation>>(storage_, std::move(list));
 }
 
 awaitable<Result<std::int64_t>> Reservations::CountActive() {
