@@ -48,10 +48,21 @@ bool Flag(const json::Value& object, std::string_view name) {
   const json::Value* const value = Member(object, name);
   return value != nullptr && value->is_bool() && value->get_bool();
 }
-json::Array List(json::Value& object, std::string_view name) {
+Error Strange(std::string_view name) {
+  return {Errc::kBadJson,
+          fmt::format("the answer has no `{}` of the right kind: is an intermute server there, of "
+                      "this version?",
+                      name)};
+}
+// A list of objects. What is none is no answer of ours, and must not look like an empty list.
+Result<json::Array> List(json::Value& object, std::string_view name) {
   json::Object* const members = object.if_object();
   json::Value* const value = members != nullptr ? members->if_contains(name) : nullptr;
-  return value != nullptr && value->is_array() ? std::move(value->get_array()) : json::Array();
+  if (value == nullptr || !value->is_array()) return Strange(name);
+  const bool objects = std::ranges::all_of(value->get_array(),
+                                           [](const json::Value& one) { return one.is_object(); });
+  if (!objects) return Strange(name);
+  return std::move(value->get_array());
 }
 std::optional<Timestamp> Time(const json::Value& object, std::string_view name) {
   const auto time = ParseRfc3339(Text(object, name));
@@ -80,7 +91,9 @@ class Asking {
 
   Result<std::string> Answer() {
     IL_TRY(status_, client_.Get("/api/status", Scope()));
-    now_ = Time(status_, "time").value_or(Timestamp{});
+    const auto now = Time(status_, "time");
+    if (!now || Text(status_, "version").empty()) return Strange("version");
+    now_ = *now;
     switch (options_.question) {
       case AskOptions::Question::kStatus:
         return Status();
@@ -120,9 +133,9 @@ class Asking {
 
   Result<std::string> Agents() const {
     IL_TRY(json::Value answer, client_.Get("/api/agents", Scope()));
-    json::Array agents = List(answer, "agents");
+    IL_TRY(json::Array agents, List(answer, "agents"));
     for (json::Value& agent : agents) {
-      if (agent.is_object()) agent.get_object()["alive"] = IsAlive(Time(agent, "last_seen"));
+      agent.get_object()["alive"] = IsAlive(Time(agent, "last_seen"));
     }
     if (as_json_) return Line(json::Object{{"agents", std::move(agents)}});
     if (agents.empty()) return fmt::format("no agents are registered{}\n", Where());
@@ -176,8 +189,8 @@ class Asking {
     if (place.literal) query.emplace_back("literal", "true");
     IL_TRY(json::Value answer, client_.Get("/api/reservations/check", query));
     json::Array holders;
-    for (json::Value& conflict : List(answer, "conflicts")) {
-      if (!conflict.is_object()) continue;
+    IL_TRY(json::Array conflicts, List(answer, "conflicts"));
+    for (json::Value& conflict : conflicts) {
       const std::string id = Text(conflict, "reservation_id");
       const auto reservation = client_.Get("/api/reservations/" + http::EncodeSegment(id), {});
       if (!reservation.ok()) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "ask.h"
 #include "http/socket.h"
 #include "json/value.h"
 #include "json/write.h"
@@ -120,6 +121,17 @@ TEST(ClientTest, AsksWithQueryAndKeyAndReadsTheAnswer) {
   EXPECT_THAT(peer.Asked(),
               AllOf(StartsWith("GET /api/agents?project=a%20b HTTP/1.1\r\nHost: 127.0.0.1:"),
                     HasSubstr("Authorization: Bearer s3cret\r\n")));
+}
+
+TEST(ClientTest, AnAnswerThatIsNoneOfOursIsNotTakenForEmpty) {
+  for (const char* strange : {"{}", "[]", "null", R"({"version":7,"time":"now"})"}) {
+    Peer peer(*http::ListenTcp("127.0.0.1", 0), Text("200 OK", strange));
+    AskOptions options;
+    options.server.url = peer.url();
+    const Done done = Ask(options, {});
+    EXPECT_EQ(done.exit_code, 1) << strange;
+    EXPECT_THAT(done.text, HasSubstr("intermute server")) << strange;
+  }
 }
 
 TEST(ClientTest, SpeaksOverAUnixSocketWithoutAKey) {

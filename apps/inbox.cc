@@ -8,6 +8,7 @@
 #include "client.h"
 #include "http/exchange.h"
 #include "json/codec.h"
+#include "table.h"
 
 namespace interlock::app {
 namespace {
@@ -46,7 +47,7 @@ Result<void> Show(const InboxOptions& options, const Print& print) {
 Done Inbox(const InboxOptions& options, const Print& print) {
   const auto shown = Show(options, print);
   if (shown.ok()) return {0, ""};
-  return {1, fmt::format("intermute: {}\n", shown.error().message())};
+  return {1, fmt::format("intermute: {}\n", Printable(shown.error().message()))};
 }
 
 }  // namespace interlock::app

@@ -47,7 +47,11 @@ int main(int argc, char** argv) {
     } else {
       done = std::get<app::Done>(command);
     }
-    std::fputs(done.text.c_str(), done.exit_code == 0 ? stdout : stderr);
+    if (done.exit_code == 0 && !Print(done.text)) {
+      std::fputs("intermute: the answer cannot be printed\n", stderr);
+      return 1;
+    }
+    if (done.exit_code != 0) std::fputs(done.text.c_str(), stderr);
     return done.exit_code;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "intermute: unexpected failure: %s\n", e.what());

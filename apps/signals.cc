@@ -23,8 +23,8 @@ struct State {
 
 // Never destroyed: the thread that watches outlives main().
 State& Shared() {
-  static State* const state = new State;
-  return *state;
+  static State& state = *new State;
+  return state;
 }
 
 void OnStop(State& state, int number) {

@@ -58,10 +58,12 @@ class Project {
     db::Transaction tx(*connection_);
     for (int i = 0; i < count; ++i) {
       const auto number = std::to_string(i);
+      std::string text = before;
+      text.append(number).append(after);
       const domain::Reservation held = {.id = "held" + number,
                                         .project = "p",
                                         .agent = "agent" + std::to_string(i % kAgents),
-                                        .pattern = before + number + after,
+                                        .pattern = std::move(text),
                                         .access = domain::Access::kExclusive,
                                         .fence = i + 1,
                                         .created_at = kNow,

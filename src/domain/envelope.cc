@@ -1,5 +1,6 @@
 #include "domain/envelope.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace interlock::domain {
@@ -81,8 +82,10 @@ std::string VisibleText(std::string_view text) {
 }
 
 void AppendLine(std::string& out, std::string_view line) {
-  const std::size_t begin = line.find_first_not_of(" \t");
-  if (begin == std::string_view::npos || !line.substr(begin).starts_with("---")) {
+  // Whatever is not ASCII may be invisible, or a blank, on some terminal.
+  const auto may_be_blank = [](unsigned char c) { return c == ' ' || c == '\t' || c >= 0x80; };
+  const auto begin = std::ranges::find_if_not(line, may_be_blank);
+  if (!std::string_view(begin, line.end()).starts_with("---")) {
     out += line;
     return;
   }

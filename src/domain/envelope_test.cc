@@ -53,6 +53,10 @@ TEST(EnvelopeTest, NoBodyEndsTheFrameOrBeginsAnother) {
   EXPECT_EQ(Body("-\x1b--"), "\\-\\-\\-");
   EXPECT_EQ(Body("\u200B---"), "\\-\\-\\-");
   EXPECT_EQ(Body("x\u2028---"), "x\n\\-\\-\\-");
+  // What may look like nothing stays, and does not hide what follows.
+  for (const char* blank : {"\u00A0", "\u00AD", "\u034F", "\u180E", "\u3164", "\uFE0F"}) {
+    EXPECT_EQ(Body(std::string(blank) + " --- x"), std::string(blank) + " \\-\\-\\- x");
+  }
 }
 
 TEST(EnvelopeTest, NothingSpeaksToTheTerminal) {

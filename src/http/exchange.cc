@@ -19,8 +19,8 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 using boost::system::error_code;
-using tcp = asio::ip::tcp;
-using local = asio::local::stream_protocol;
+using Tcp = asio::ip::tcp;
+using Local = asio::local::stream_protocol;
 
 Error Unavailable(std::string message) { return {Errc::kUnavailable, std::move(message)}; }
 
@@ -51,7 +51,7 @@ class Conversation {
   }
 
   // `endpoints` is tried in order. The step that failed stands before its reason.
-  Result<Answer> Run(std::vector<typename Protocol::endpoint> endpoints) {
+  Result<Answer> Run(const std::vector<typename Protocol::endpoint>& endpoints) {
     asio::async_connect(socket_, endpoints, [this](error_code error, const auto& /*endpoint*/) {
       if (Went("no connection", error)) Send();
     });
@@ -91,13 +91,13 @@ class Conversation {
   std::optional<Error> failure_;
 };
 
-Result<std::vector<tcp::endpoint>> Resolve(const Endpoint& endpoint) {
+Result<std::vector<Tcp::endpoint>> Resolve(const Endpoint& endpoint) {
   asio::io_context io;
-  tcp::resolver resolver(io);
+  Tcp::resolver resolver(io);
   error_code error;
   const auto found = resolver.resolve(endpoint.host, endpoint.port, error);
   if (error) return Unavailable(fmt::format("no host '{}': {}", endpoint.host, error.message()));
-  return std::vector<tcp::endpoint>(found.begin(), found.end());
+  return std::vector<Tcp::endpoint>(found.begin(), found.end());
 }
 
 // "host:port" or "[v6]:port", with what follows the host in `rest`.
@@ -153,13 +153,13 @@ Result<Answer> Exchange(const Endpoint& endpoint, const Question& question,
     if (endpoint.path.size() >= sizeof(sockaddr_un::sun_path)) {
       return Unavailable("the path of the socket is longer than a socket can have");
     }
-    return Conversation<local>(question, "localhost", limits).Run({local::endpoint(endpoint.path)});
+    return Conversation<Local>(question, "localhost", limits).Run({Local::endpoint(endpoint.path)});
   }
-  IL_TRY(auto endpoints, Resolve(endpoint));
+  IL_TRY(const auto endpoints, Resolve(endpoint));
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   const std::string host =
       fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), endpoint.host, endpoint.port);
-  return Conversation<tcp>(question, host, limits).Run(std::move(endpoints));
+  return Conversation<Tcp>(question, host, limits).Run(endpoints);
 }
 
 std::string EncodeSegment(std::string_view text) {

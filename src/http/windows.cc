@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "auth/access.h"
 #include "base/time_text.h"
 #include "domain/text.h"
 #include "http/app.h"
@@ -90,6 +91,14 @@ awaitable<Result<Response>> PostWindow(App& app, Request request) {
   registration.token = Secret(std::move(body.registration_token).value_or(""));
   registration.display_name = std::move(body.display_name).value_or("");
   registration.tmux_target = std::move(body.tmux_target).value_or("");
+  const bool here =
+      request.peer.kind == Peer::Kind::kUnix || auth::IsLoopbackAddress(request.peer.address);
+  if (!registration.tmux_target.empty() && !here) {
+    co_return Error(Errc::kForbidden,
+                    "Only who works on the server's own machine has a pane of its tmux; leave out "
+                    "tmux_target.")
+        .WithDetail("field", "tmux_target");
+  }
   registration.agent_of_project = request.caller.mode == auth::Caller::Mode::kKey;
   IL_CO_TRY(const domain::Window window, co_await app.windows.Put(std::move(registration)));
   co_return Response::Json(200, service::WindowJson(window));

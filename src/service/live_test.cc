@@ -363,6 +363,7 @@ TEST_F(LiveTest, ManySendersAtOnceEachHaveTheirSay) {
     return {};
   });
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([this, i] {
       for (int j = 0; j < 10; ++j) {

@@ -19,7 +19,7 @@ constexpr std::string_view kDigits = "0123456789";
 // The name stands last: it alone may hold blanks.
 constexpr const char* kPaneFormat =
     "#{pane_id} #{window_index} #{pane_index} #{window_active} #{pane_active} #{pane_dead} "
-    "#{pane_in_mode} #{window_name}";
+    "#{pane_in_mode} #{pane_current_command} #{window_name}";
 
 // One line of list-panes.
 struct Pane {
@@ -30,6 +30,7 @@ struct Pane {
   bool active = false;
   bool dead = false;
   bool in_mode = false;  // somebody scrolls or copies
+  std::string_view command;
   std::string_view window_name;
 };
 
@@ -50,6 +51,7 @@ Pane ReadPane(std::string_view line) {
   pane.dead = TakeUpTo(line, ' ') == "1";
   const std::string_view mode = TakeUpTo(line, ' ');
   pane.in_mode = !mode.empty() && mode != "0";
+  pane.command = TakeUpTo(line, ' ');
   pane.window_name = line;
   return pane;
 }
@@ -63,6 +65,15 @@ bool IsMeant(const Pane& pane, const TmuxTarget& target) {
     return false;
   }
   return target.pane.empty() ? pane.active : pane.pane_index == target.pane;
+}
+
+// What would run a text as commands, line by line.
+bool IsShell(std::string_view command) {
+  constexpr std::string_view kShells[] = {"ash",  "bash", "busybox", "csh",   "dash", "elvish",
+                                          "fish", "ksh",  "mksh",    "nu",    "pwsh", "sh",
+                                          "su",   "sudo", "tcsh",    "xonsh", "yash", "zsh"};
+  if (command.starts_with('-')) command.remove_prefix(1);  // a login shell
+  return std::ranges::find(kShells, command) != std::end(kShells);
 }
 
 Error NotThere(std::string reason) { return {Errc::kUnavailable, std::move(reason)}; }
@@ -79,6 +90,7 @@ Result<std::string> ChoosePane(std::string_view list, const TmuxTarget& target) 
   if (!chosen) return NotThere("the pane is gone from tmux");
   if (chosen->dead) return NotThere("the program in the pane has ended");
   if (chosen->in_mode) return NotThere("somebody scrolls in the pane");
+  if (IsShell(chosen->command)) return NotThere("a shell is in the pane, not an agent");
   return std::string(chosen->id);
 }
 

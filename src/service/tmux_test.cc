@@ -113,6 +113,13 @@ TEST_F(TmuxTest, APaneInWhichSomebodyScrollsIsLeftAlone) {
   EXPECT_EQ(tmux_.TypedUpTo("work", "a", "y\r"), "y\r");
 }
 
+TEST_F(TmuxTest, AShellIsNeverGivenAText) {
+  tmux_.Open("work", "a");
+  tmux_.Tmux({"new-window", "-d", "-t", "=work:", "-n", "prompt", "exec sh -i"});
+  EXPECT_THAT(Put({.session = "work", .window = "prompt"}, "touch here").error().message(),
+              HasSubstr("a shell is in the pane"));
+}
+
 TEST_F(TmuxTest, WithoutAServerAnOrderFailsAndStartsNone) {
   const auto put = Put({.session = "work"}, "x");
   ASSERT_FALSE(put.ok());
