@@ -62,6 +62,7 @@ TEST(CoverTest, EveryAnswerHasItsProof) {
   std::mt19937_64 rng(testing::TestSeed());
   RandomPatterns random(rng);
   std::vector<Pattern> pool;
+  pool.reserve(400);
   for (int i = 0; i < 400; ++i) pool.push_back(random.Next());
   const auto any = [&]() -> const Pattern& { return pool[testing::Below(rng, pool.size())]; };
   int covered = 0;

@@ -193,6 +193,7 @@ class Reservations::Attempt {
   static Verdict LastWord(Tried tried) {
     auto& refused = std::get<Refused>(tried.verdict);
     std::vector<WaitQueue::Ticket> before;
+    before.reserve(tried.blockers.waits.size());
     for (const WaitQueue::EarlierWait& wait : tried.blockers.waits) before.push_back(wait.ticket);
     std::ranges::sort(before);
     before.erase(std::ranges::unique(before).begin(), before.end());

@@ -40,11 +40,12 @@ constexpr db::Sql kEventTypes =
 constexpr db::Sql kRows = "SELECT count(*) FROM reservations";
 
 class HoldersTest : public ServiceTest {
- protected:
+ public:
   ~HoldersTest() override {
     for (const auto& sweeper : sweepers_) sweeper->Stop();
   }
 
+ protected:
   domain::Agent Register(const std::string& session = "") {
     return Run(agents_.Register({.project = "p", .session_id = session})).value().agent;
   }

@@ -272,8 +272,7 @@ TEST_F(ReservationsServiceTest, WhatOneHoldsAlreadyIsNotForThoseWhoWait) {
   Grant("a", "{src,docs}/**");
   auto waiting = BeginWait("b", "src/**");
   EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(Wish("a", {"src/*.cc"}))));
-  EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(Wish("a", {"*/x"}))))
-      << "more than it holds";
+  EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(Wish("a", {"*/x"})))) << "more than it holds";
   reservations_.StopWaits();
   EXPECT_FALSE(waiting.get().ok());
 }

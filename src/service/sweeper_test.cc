@@ -49,7 +49,7 @@ class SweeperTest : public ::testing::Test {
         .value();
   }
 
-  void Make(Sweeper::Options options = {}) {
+  void Make(const Sweeper::Options& options = {}) {
     sweeper_ =
         std::make_unique<Sweeper>(storage_, clock_, log_, [this] { return published_; }, options);
   }

@@ -183,6 +183,7 @@ class SlowTmuxTest : public ::testing::Test {
 TEST_F(SlowTmuxTest, ACallHasTwoSecondsAndAnOrderFiveToBegin) {
   TmuxInjector injector(clock_, {.program = program_});
   std::vector<std::future<Result<void>>> orders;
+  orders.reserve(5);
   for (int i = 0; i < 5; ++i) orders.push_back(Order(injector));
   for (int i = 0; i < 3; ++i) {
     AwaitCall();

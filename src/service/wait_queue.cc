@@ -36,7 +36,9 @@ Result<WaitQueue::Ticket> WaitQueue::Join(std::shared_ptr<const Wanted> wanted,
 
 void WaitQueue::CountHolds(const Waiter& waiter, int by) {
   for (const Hold& hold : waiter.blockers.holds) {
-    if ((behind_agent_[hold.agent] += by) == 0) behind_agent_.erase(hold.agent);
+    const auto count = behind_agent_.try_emplace(hold.agent, 0).first;
+    count->second += by;
+    if (count->second == 0) behind_agent_.erase(count);
   }
 }
 

@@ -231,7 +231,7 @@ namespace {
 constexpr std::int64_t kStepsPerRow = 60;
 
 struct TextHash {
-  using is_transparent = void;
+  using is_transparent = void;  // NOLINT(readability-identifier-naming): the library looks for it
   std::size_t operator()(std::string_view text) const {
     return std::hash<std::string_view>()(text);
   }

@@ -35,15 +35,15 @@ class ReservationsTest : public StoreTest {
                     Duration lease = minutes(30)) {
     auto granted = Write<Reservation>([&](db::Transaction& tx) -> Result<Reservation> {
       IL_TRY(const std::int64_t fence, TakeFence(tx, project));
-      const Reservation reservation{.id = "r" + std::to_string(++granted_),
-                                    .project = project,
-                                    .agent = agent,
-                                    .pattern = pattern,
-                                    .access = access,
-                                    .reason = "because",
-                                    .fence = fence,
-                                    .created_at = clock_.Now(),
-                                    .expires_at = clock_.Now() + lease};
+      Reservation reservation{.id = "r" + std::to_string(++granted_),
+                              .project = project,
+                              .agent = agent,
+                              .pattern = pattern,
+                              .access = access,
+                              .reason = "because",
+                              .fence = fence,
+                              .created_at = clock_.Now(),
+                              .expires_at = clock_.Now() + lease};
       IL_TRY(const glob::Pattern parsed, ParseClaim(pattern, false));
       IL_TRY_VOID(InsertReservation(tx, reservation, parsed));
       return reservation;
@@ -163,6 +163,7 @@ TEST_F(ReservationsTest, WhatTheIndexGivesIsWhatComparingAllWouldGive) {
     }
   };
   std::vector<Reservation> all;
+  all.reserve(150);
   for (int i = 0; i < 150; ++i) all.push_back(Grant("a", pattern()));
   for (int i = 0; i < 150; ++i) {
     const std::string asked = pattern();

@@ -168,6 +168,7 @@ TEST_F(ExclusionTest, WhatWasAcknowledgedUnderLoadIsThereAfterAStop) {
     const auto server = Start();
     std::atomic<int> total = 0;
     std::vector<std::thread> clients;
+    clients.reserve(8);
     for (int number = 0; number < 8; ++number) {
       clients.emplace_back([&, number] {
         HttpClient client = server->Connect();

@@ -152,6 +152,7 @@ TEST_F(TmuxLiveTest, ManySendersAtOnceAreAllHeardWhole) {
   for (int i = 0; i < kSenders; ++i) Allow(a, "s" + std::to_string(i));
   Focus(a, "at-prompt");
   std::vector<std::thread> threads;
+  threads.reserve(kSenders);
   std::vector<std::string> answers(kSenders);
   for (int i = 0; i < kSenders; ++i) {
     threads.emplace_back([&, i] {
@@ -295,6 +296,12 @@ TEST_F(LiveTest, TheEleventhIsToldWhenToComeBack) {
 // A tmux that takes the call and never answers. It says so through a pipe, so that the test knows
 // when the server is in the middle of it.
 class HangingTmuxTest : public E2eTest {
+ public:
+  ~HangingTmuxTest() override {
+    ::setenv("PATH", path_.c_str(), 1);
+    if (called_ > 0) ::kill(called_, SIGKILL);  // whoever killed the server left it behind
+  }
+
  protected:
   HangingTmuxTest() {
     EXPECT_EQ(::mkfifo(File("called").c_str(), 0600), 0);
@@ -305,11 +312,6 @@ class HangingTmuxTest : public E2eTest {
     path_ = ::getenv("PATH");
     ::setenv("PATH", (File("bin").string() + ":" + path_).c_str(), 1);
   }
-  ~HangingTmuxTest() override {
-    ::setenv("PATH", path_.c_str(), 1);
-    if (called_ > 0) ::kill(called_, SIGKILL);  // whoever killed the server left it behind
-  }
-
   // Puts agent "a" at its prompt and sends it a message; the answer is for the caller to read.
   HttpClient SendTo(ServerProcess& server) {
     HttpClient client = server.Connect();

@@ -30,6 +30,7 @@ std::string Wish(const std::string& agent, const std::string& pattern,
   return R"({"project":"p","exclusive":true,"agent_id":")" + agent + R"(","path_pattern":")" +
          pattern + "\"" + more + "}";
 }
+std::string PathOf(const std::string& id) { return kAll + "/" + id; }
 std::string As(const std::string& agent) { return "X-Agent-ID: " + agent + "\r\n"; }
 
 class ReservationsTest : public ApiTest {
@@ -200,7 +201,7 @@ TEST_F(ReservationsTest, WhoWaitsIsServedInTheOrderOfComing) {
   EXPECT_THAT(Ask("GET", kAll + "/check?project=p&pattern=x").body, Not(HasSubstr("waiting")));
   std::string owner = "first";
   for (int i = 0; i < 5; ++i) {
-    ASSERT_EQ(Ask("DELETE", kAll + "/" + held, "", As(owner)).status, 200);
+    ASSERT_EQ(Ask("DELETE", PathOf(held), "", As(owner)).status, 200);
     const auto answer = waiting[static_cast<std::size_t>(i)].Read();
     ASSERT_TRUE(answer);
     ASSERT_EQ(answer->status, 201) << answer->body;
@@ -352,8 +353,9 @@ TEST_F(ReservationsTest, FollowersHearOfEverythingAndOfRefusalsLive) {
   ASSERT_TRUE(follower.open());
   Grant("a", "x");
   EXPECT_EQ(Ask("POST", kAll, Wish("b", "x")).status, 409);
-  std::vector<std::string> heard;  // what is in no log may come before what is
-  for (int i = 0; i < 2; ++i) heard.push_back(follower.ReadText().value_or("nothing"));
+  // What is in no log may come before what is.
+  const std::vector<std::string> heard = {follower.ReadText().value_or("nothing"),
+                                          follower.ReadText().value_or("nothing")};
   EXPECT_THAT(heard, ::testing::UnorderedElementsAre(
                          AllOf(HasSubstr("reservation.created"), HasSubstr(R"("cursor":)")),
                          AllOf(HasSubstr("reservation.conflict"), Not(HasSubstr(R"("cursor":)")),
