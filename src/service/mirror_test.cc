@@ -115,7 +115,7 @@ class MirrorTest : public ServiceTest {
     return GrantAll(agent, {pattern}).at(0);
   }
   std::vector<Reservation> GrantAll(const std::string& agent, Texts patterns) {
-    auto verdict = Run(reservations_.Reserve({.project = "/work/repo/",
+    auto verdict = Run(reservations_.Reserve({.project = "/srv/web/",
                                               .agent = agent,
                                               .patterns = std::move(patterns),
                                               .access = Access::kExclusive,
@@ -187,7 +187,7 @@ TEST_F(MirrorTest, GrantsRenewalsTransfersAndReleasesArriveAsRows) {
   Follow();
   EXPECT_EQ(Row(granted.id), (Lock{.id = granted.id,
                                    .owner = "a",
-                                   .scope = "/work/repo",
+                                   .scope = "/srv/web",
                                    .pattern = "src/**",
                                    .exclusive = true,
                                    .reason = "a test",
