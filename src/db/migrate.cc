@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -11,12 +12,23 @@
 
 namespace interlock::db {
 
+int NewestVersion(const Schema& schema) { return schema.steps.back().version; }
+
+Change ChangeFrom(const Schema& schema, int version) {
+  const bool breaking = std::ranges::any_of(schema.steps, [version](const MigrationStep& step) {
+    return step.version > version && step.change == Change::kBreaking;
+  });
+  return breaking ? Change::kBreaking : Change::kAdditive;
+}
+
 Migrator::Migrator(Schema schema, Options options, Clock& clock)
     : schema_(schema), options_(std::move(options)), clock_(clock) {
   IL_CHECK(!schema_.program.empty());
   IL_CHECK(!schema_.steps.empty());
-  int version = 0;
-  for (const MigrationStep& step : schema_.steps) IL_CHECK(step.version == ++version);
+  const int first = schema_.steps.front().version;
+  IL_CHECK(schema_.predecessor ? first > schema_.predecessor->newest : first == 1);
+  int version = first;
+  for (const MigrationStep& step : schema_.steps) IL_CHECK(step.version == version++);
 }
 
 Result<MigrationOutcome> Migrator::Run(Migratable& target) {
@@ -52,14 +64,26 @@ Result<MigrationOutcome> Migrator::RunLocked(Migratable& target) {
   return MigrationOutcome{from, newest(), std::move(backup)};
 }
 
+bool Migrator::IsPredecessors(int version) const {
+  return schema_.predecessor && version > 0 && version <= schema_.predecessor->newest;
+}
+
+Result<bool> Migrator::IsForeign(Migratable& target, int version) const {
+  if (!IsPredecessors(version)) return target.IsForeign(schema_.program);
+  IL_TRY(const bool recognised, schema_.predecessor->recognise(target));
+  return !recognised;
+}
+
 Result<void> Migrator::Refuse(Migratable& target, int version) const {
-  IL_TRY(const bool foreign, target.IsForeign(schema_.program));
+  IL_TRY(const bool foreign, IsForeign(target, version));
   if (foreign || version < 0) {
     return Error(Errc::kForeignSchema,
                  fmt::format("{} holds the tables of another program (it has no schema version of "
-                             "{}; the Go server's files are of this kind) and was left as it is: "
-                             "move it away or name another file, and {} starts a new one",
-                             options_.database.string(), schema_.program, schema_.program));
+                             "{}{}) and was left as it is: move it away or name another file, and "
+                             "{} starts a new one",
+                             options_.database.string(), schema_.program,
+                             schema_.predecessor ? "" : "; the Go server's files are of this kind",
+                             schema_.program));
   }
   if (version > newest()) {
     return Error(Errc::kSchemaTooNew,
@@ -73,6 +97,12 @@ Result<void> Migrator::Refuse(Migratable& target, int version) const {
 }
 
 Result<void> Migrator::Apply(Migratable& target, int from) const {
+  if (IsPredecessors(from)) {
+    if (Result<void> lifted = schema_.predecessor->lift(target); !lifted) {
+      return std::move(lifted).error().In(
+          fmt::format("{}: taking over version {}", options_.database.string(), from));
+    }
+  }
   for (const MigrationStep& step : schema_.steps) {
     if (step.version <= from) continue;
     if (Result<void> ran = target.RunScript(step.script); !ran) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -34,16 +36,33 @@ class Migratable {
   virtual Result<void> BackUpTo(const std::filesystem::path& target) = 0;
 };
 
+// What a step means to a program that knows only the tables before it.
+enum class Change : std::uint8_t {
+  kAdditive,  // it goes on working
+  kBreaking,  // it does not: only somebody who was asked to may take this step
+};
+
 // One step of a schema's history. Once released its text never changes. It holds no BEGIN, COMMIT
 // or PRAGMA: all steps of one migration are one transaction.
 struct MigrationStep {
   int version;  // the file's version after this step
   std::string_view script;
+  Change change = Change::kAdditive;
+};
+
+// Another program whose files this one takes over. Both functions run inside the migration's lock.
+struct Predecessor {
+  int newest;  // its files have the versions 1 to this one
+  // False: a stranger's file that happens to count versions too. Changes nothing.
+  Result<bool> (*recognise)(Migratable& file);
+  // Makes its tables such that the first step can be taken.
+  Result<void> (*lift)(Migratable& file);
 };
 
 struct Schema {
   std::string_view program;              // whose files these are: "intermute", "ic"
-  std::span<const MigrationStep> steps;  // versions 1, 2, 3, … without a gap
+  std::span<const MigrationStep> steps;  // without a gap, from 1 or above the predecessor's newest
+  std::optional<Predecessor> predecessor = {};
 };
 
 struct MigrationOutcome {
@@ -51,6 +70,11 @@ struct MigrationOutcome {
   int to;
   std::filesystem::path backup;  // empty when none was needed: a new or current file
 };
+
+// The version that Migrator leads to.
+int NewestVersion(const Schema& schema);
+// The strongest change on the way from `version` there. REQUIRES: a version that steps lead to.
+Change ChangeFrom(const Schema& schema, int version);
 
 // Brings a database to the newest version of `schema`, wholly or not at all.
 //
@@ -82,9 +106,11 @@ class Migrator {
  private:
   Result<MigrationOutcome> RunLocked(Migratable& target);
   Result<void> Refuse(Migratable& target, int version) const;
+  Result<bool> IsForeign(Migratable& target, int version) const;
+  bool IsPredecessors(int version) const;
   Result<void> Apply(Migratable& target, int from) const;
   Result<void> Commit(Migratable& target) const;
-  int newest() const { return schema_.steps.back().version; }
+  int newest() const { return NewestVersion(schema_); }
 
   Schema schema_;
   Options options_;

@@ -115,8 +115,8 @@ Result<bool> IsForeignTo(sqlite3* db, std::string_view program) {
 void KeepLogOnClose(sqlite3* db) {
   std::error_code ignored;  // no log
   const auto size = fs::file_size(sqlite3_filename_wal(sqlite3_db_filename(db, "main")), ignored);
-  const int keep = !ignored && size > 0 ? 1 : 0;
-  sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep, nullptr);
+  if (ignored || size == 0) return;
+  sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 Result<void> TryToEnterWal(sqlite3* db, const OpenOptions& options) {
@@ -162,6 +162,9 @@ Result<void> Configure(sqlite3* db, const OpenOptions& options) {
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
+  if (options.upkeep == LogUpkeep::kByCaller) {
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
   IL_TRY_VOID(FirstLook(db, options));
   IL_TRY_VOID(RunText(db, "PRAGMA foreign_keys=ON"));
   // The pages that a savepoint may have to restore are kept in memory: beyond 64 KiB of them SQLite
@@ -227,6 +230,12 @@ struct Connection::Impl {
   Statements statements;   // of Execute; dies before `db`
   Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
   bool savepoint = false;  // one is open, unless SQLite rolled back everything by itself
+  int log_pages = 0;       // after the last commit, with LogUpkeep::kByCaller
+
+  static int OnCommitted(void* impl, sqlite3* /*db*/, const char* /*name*/, int pages) {
+    static_cast<Impl*>(impl)->log_pages = pages;
+    return SQLITE_OK;
+  }
 
   Result<Statement*> Find(Statements& known, const db::Sql& sql) const {
     if (const auto found = known.find(sql.text()); found != known.end()) return &found->second;
@@ -259,6 +268,9 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
   impl->path = std::move(path);
   impl->db = std::move(db);
   sqlite3_set_authorizer(impl->db.get(), TransactionGuard::Authorize, &impl->guard);
+  if (options.upkeep == LogUpkeep::kByCaller) {
+    sqlite3_wal_hook(impl->db.get(), Impl::OnCommitted, impl.get());  // instead of SQLite's own
+  }
   return std::unique_ptr<Connection>(new Connection(std::move(impl)));
 }
 
@@ -362,6 +374,16 @@ Result<void> Connection::Checkpoint() {
   const int code = sqlite3_wal_checkpoint_v2(impl_->db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE,
                                              nullptr, nullptr);
   if (code != SQLITE_OK) return ErrorFrom(code, impl_->db.get(), "emptying the log");
+  return {};
+}
+
+Result<void> Connection::TidyLog(int pages) {
+  if (std::exchange(impl_->log_pages, 0) <= pages) return {};
+  const int code = sqlite3_wal_checkpoint_v2(impl_->db.get(), "main", SQLITE_CHECKPOINT_PASSIVE,
+                                             nullptr, nullptr);
+  if (code != SQLITE_OK && code != SQLITE_BUSY) {
+    return ErrorFrom(code, impl_->db.get(), "moving the log into the file");
+  }
   return {};
 }
 

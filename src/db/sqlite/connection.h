@@ -30,12 +30,19 @@ enum class Journal : std::uint8_t {
   kAsFound,  // of a file whose mode is somebody else's to choose
 };
 
+// Who moves the log's content into the database file.
+enum class LogUpkeep : std::uint8_t {
+  kAsItGrows,  // SQLite, inside the commit that makes it too long, and when the last one closes
+  kByCaller,   // whoever calls TidyLog(): a commit never pays for it
+};
+
 struct OpenOptions {
   std::filesystem::path path = {};
   Access access = Access::kReadWrite;
   Durability durability = Durability::kFull;
   std::chrono::milliseconds busy_timeout{250};
   Journal journal = Journal::kWal;
+  LogUpkeep upkeep = LogUpkeep::kAsItGrows;
   std::string vfs = {};  // empty = SQLite's own; tests name a fault-injecting one
   // The program whose file it should be, for one that may have to refuse it: a file that
   // IsForeign() keeps its journal mode and its log, so that not one byte of it changes. Empty =
@@ -94,6 +101,9 @@ class Connection final : public db::Connection, public db::Migratable {
   // Moves the log's content into the database file and empties the log (TRUNCATE). kBusy while
   // another connection reads an old snapshot or writes; nothing is lost then.
   Result<void> Checkpoint();
+  // Moves what it can into the database file without waiting for anybody, when the log had more
+  // than `pages` at this connection's last commit. For LogUpkeep::kByCaller.
+  Result<void> TidyLog(int pages);
   // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
   Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
   // True while a transaction is open (SQLite rolls back by itself after some errors).
