@@ -1,11 +1,17 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "base/clock.h"
+#include "base/id.h"
 #include "cli/command.h"
 
 namespace {
@@ -22,21 +28,58 @@ bool WriteAll(int fd, std::string_view text) {
   return true;
 }
 
+bool IsClosed(int fd) { return ::fcntl(fd, F_GETFD) < 0 && errno == EBADF; }
+
+// A file that is opened must not become standard input or error by accident.
+void FillStandardDescriptors() {
+  while (true) {
+    const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd > STDERR_FILENO) ::close(fd);
+    if (fd < 0 || fd > STDERR_FILENO) return;
+  }
+}
+
+std::optional<std::string> Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+int Main(std::span<const char* const> arguments) {
+  using interlock::cli::kExitUnexpected;
+  // Before anything is done whose result nobody could hear of.
+  if (IsClosed(STDOUT_FILENO)) {
+    WriteAll(STDERR_FILENO,
+             "ic: standard output is closed, so nothing was done\n"
+             "send it to /dev/null if you do not want it\n");
+    return kExitUnexpected;
+  }
+  FillStandardDescriptors();
+  interlock::SystemClock clock;
+  interlock::Csprng random;
+  interlock::cli::Context context(
+      {.clock = clock, .random = random, .input = STDIN_FILENO, .environment = Environment});
+  const auto outcome = interlock::cli::Run(context, arguments);
+  WriteAll(STDERR_FILENO, outcome.err);
+  const bool written = WriteAll(STDOUT_FILENO, outcome.out);
+  if (!written) {
+    WriteAll(STDERR_FILENO, "ic: cannot write the result to standard output; is the disk full?\n");
+  }
+  context.Finish();
+  return written ? outcome.exit_code : kExitUnexpected;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   try {
-    const auto outcome =
-        interlock::cli::Run(std::span<const char* const>(argv, static_cast<std::size_t>(argc))
-                                .subspan(argc > 0 ? 1 : 0));
-    WriteAll(STDERR_FILENO, outcome.err);
-    if (WriteAll(STDOUT_FILENO, outcome.out)) return outcome.exit_code;
-    WriteAll(STDERR_FILENO, "ic: cannot write the result to standard output; is the disk full?\n");
+    return Main(std::span<const char* const>(argv, static_cast<std::size_t>(argc))
+                    .subspan(argc > 0 ? 1 : 0));
   } catch (const std::exception& e) {
     WriteAll(STDERR_FILENO, "ic: unexpected failure: ");
     WriteAll(STDERR_FILENO, e.what());
-    WriteAll(STDERR_FILENO, "\n");
+    WriteAll(STDERR_FILENO, "\nthis is a bug of ic; the database is as it was\n");
   }
   return interlock::cli::kExitUnexpected;
 }

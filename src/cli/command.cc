@@ -3,141 +3,99 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <string>
 
-#include "cli/version.h"
+#include "cli/parse.h"
 
 namespace interlock::cli {
 namespace {
 
-Outcome RunHelp(const Invocation& invocation);
-
-constexpr std::array kCommands = {
-    Command{"help", "[command]", "Say what a command does",
-            "Prints the commands, or what one of them does.\n\nExample:\n  ic help version\n",
-            RunHelp},
-    Command{"version", "[--json]", "Say what this program was built from",
-            "Prints the version, the commit and the machine it was built for; with --json as one\n"
-            "object. Opens no database and never fails.\n\nExample:\n  ic version --json\n",
-            RunVersion},
-};
-
-const Command* FindCommand(std::string_view name) {
-  const auto found = std::ranges::find(kCommands, name, &Command::name);
-  return found == kCommands.end() ? nullptr : &*found;
+std::string FlagLine(const Flag& flag) {
+  std::string name = fmt::format("--{}", flag.name);
+  if (!flag.value.empty()) name += fmt::format("={}", flag.value);
+  if (flag.letter != 0) name += fmt::format(", -{}", flag.letter);
+  return fmt::format("  {:<22} {}\n", name, flag.summary);
 }
 
-std::string Usage() {
-  std::string text =
-      "usage: ic [--json] <command> [arguments]\n\n"
-      "Atomic state for shell hooks and scripts, in one SQLite file.\n\ncommands:\n";
-  for (const Command& command : kCommands) {
-    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+// IC_LOG_LEVEL wins over the flags.
+void TakeLogLevel(Context& context) {
+  const std::optional<std::string> level = context.Environment("IC_LOG_LEVEL");
+  if (!level) return;
+  if (*level == "debug") context.globals.level = LogLevel::kDebug;
+  if (*level == "info") context.globals.level = LogLevel::kInfo;
+  if (*level == "warn" || *level == "warning") context.globals.level = LogLevel::kWarn;
+  if (*level == "error") context.globals.level = LogLevel::kError;
+}
+
+std::string HelpFor(const Parsed& parsed) {
+  if (parsed.group == nullptr) return UsageText();
+  return parsed.command == nullptr ? GroupText(*parsed.group) : HelpText(*parsed.command);
+}
+
+Outcome Failed(Context& context, const Error& error, const ParseState& state) {
+  std::string remedy;
+  if (error.code() == Errc::kUsage) {
+    remedy =
+        state.command.empty() ? "run 'ic help'" : fmt::format("run 'ic help {}'", state.command);
   }
-  text +=
-      "\nflags, anywhere on the line:\n"
-      "  --json     print results as JSON\n"
-      "  --help     say what a command does\n"
-      "\nexit codes: 0 success, 1 expected negative, 2 unexpected error, 3 usage error\n"
-      "\nexamples:\n  ic version\n  ic help version\n";
-  return text;
-}
-
-std::string HelpOf(const Command& command) {
-  return fmt::format("usage: ic {} {}\n\n{}", command.name, command.arguments, command.help);
-}
-
-// How many letters must change to make `a` out of `b`. Commands are short, so it is cheap.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t i = 0; i <= b.size(); ++i) row[i] = i;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t k = 1; k <= b.size(); ++k) {
-      const std::size_t above = row[k];
-      const std::size_t changed = diagonal + (a[i - 1] == b[k - 1] ? 0 : 1);
-      row[k] = std::min({above + 1, row[k - 1] + 1, changed});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
-// The command that was probably meant; null when none is near.
-const Command* Nearest(std::string_view name) {
-  constexpr std::size_t kTypos = 2;
-  const Command* nearest = nullptr;
-  std::size_t best = kTypos + 1;
-  if (name.size() > 64) return nullptr;
-  for (const Command& command : kCommands) {
-    const std::size_t distance = EditDistance(name, command.name);
-    if (distance >= best || distance >= command.name.size()) continue;
-    best = distance;
-    nearest = &command;
-  }
-  return nearest;
-}
-
-Outcome UnknownCommand(std::string_view name) {
-  const Command* const nearest = Nearest(name);
-  const std::string hint = nearest != nullptr ? fmt::format("did you mean 'ic {}'?", nearest->name)
-                                              : "run 'ic help' for the commands";
-  return {kExitUsage, Usage(), fmt::format("ic: unknown command '{}'\n{}\n", name, hint)};
-}
-
-Outcome RunHelp(const Invocation& invocation) {
-  if (invocation.arguments.empty()) return {kExitOk, Usage(), ""};
-  const Command* const command = FindCommand(invocation.arguments.front());
-  if (command == nullptr) return UnknownCommand(invocation.arguments.front());
-  if (invocation.arguments.size() > 1) {
-    return {kExitUsage, "",
-            fmt::format("ic: help: unexpected argument '{}'\nusage: ic help [command]\n",
-                        invocation.arguments[1])};
-  }
-  return {kExitOk, HelpOf(*command), ""};
-}
-
-bool IsTrue(std::string_view value) { return value == "true" || value == "1"; }
-
-// The flags of `ic` itself; true when `argument` was one.
-bool TakeGlobalFlag(std::string_view argument, Invocation& invocation) {
-  if (argument == "--json") return invocation.json = true;
-  if (argument.starts_with("--json=")) {
-    invocation.json = IsTrue(argument.substr(7));
-    return true;
-  }
-  if (argument == "--help" || argument == "-h") return invocation.help = true;
-  return false;
+  context.Fail(error, remedy);
+  return {error.exit_code(), state.usage_wanted ? UsageText() : "", context.TakeDiagnostics()};
 }
 
 }  // namespace
 
-std::span<const Command> Commands() { return kCommands; }
-
-Outcome Run(std::span<const char* const> arguments) {
-  Invocation invocation;
-  bool named = false;  // an empty word is a command too, though an unknown one
-  for (const std::string_view argument : arguments) {
-    if (TakeGlobalFlag(argument, invocation)) continue;
-    if (named) {
-      invocation.arguments.push_back(argument);
-    } else if (argument == "--version") {
-      invocation.command = "version";
-      named = true;
-    } else if (argument.starts_with('-')) {
-      return {kExitUsage, "",
-              fmt::format("ic: unknown flag '{}'\nrun 'ic help' for the flags\n", argument)};
-    } else {
-      invocation.command = argument;
-      named = true;
-    }
+std::string UsageText() {
+  std::string text =
+      "usage: ic [flags] <command> [arguments]\n\n"
+      "Atomic state, throttle guards, runs and locks for shell hooks and scripts, in one SQLite "
+      "file.\n\ncommands:\n";
+  for (const Group& group : Groups()) {
+    text += fmt::format("  {:<12} {}\n", group.name, group.summary);
   }
-  if (!named) return {kExitOk, Usage(), ""};
-  const Command* const command = FindCommand(invocation.command);
-  if (command == nullptr) return UnknownCommand(invocation.command);
-  if (invocation.help) return {kExitOk, HelpOf(*command), ""};
-  return command->run(invocation);
+  text += "\nflags, anywhere on the line:\n";
+  for (const Flag& flag : GlobalFlags()) text += FlagLine(flag);
+  text +=
+      "\nexit codes: 0 success, 1 expected negative, 2 unexpected error, 3 usage error\n"
+      "\nexamples:\n  ic init\n  ic sentinel check deploy \"$SESSION\" --interval=300\n"
+      "  ic help state set\n";
+  return text;
+}
+
+std::string GroupText(const Group& group) {
+  std::string text =
+      fmt::format("usage: ic {} <subcommand> [arguments]\n\n{}.\n\n", group.name, group.summary);
+  for (const Command& command : group.commands()) {
+    text += fmt::format("  {:<24} {}\n", command.path, command.summary);
+  }
+  text += fmt::format("\nExample:\n  ic help {}\n", group.commands().front().path);
+  return text;
+}
+
+std::string HelpText(const Command& command) {
+  std::string text = fmt::format("usage: ic {}", command.path);
+  if (!command.arguments.empty()) text += fmt::format(" {}", command.arguments);
+  if (!command.flags.empty()) text += " [flags]";
+  text += fmt::format("\n\n{}.\n\n", command.summary);
+  if (!command.flags.empty()) {
+    text += "flags:\n";
+    for (const Flag& flag : command.flags) text += FlagLine(flag);
+    text += '\n';
+  }
+  text += command.help;
+  return text;
+}
+
+Outcome Run(Context& context, std::span<const char* const> arguments) {
+  ParseState state{.globals = context.globals};
+  const Result<Parsed> parsed = ParseCommandLine(arguments, state);
+  context.command = state.command;
+  TakeLogLevel(context);
+  if (!parsed) return Failed(context, parsed.error(), state);
+  if (parsed->help || parsed->group == nullptr) return {kExitOk, HelpFor(*parsed), ""};
+  Result<Outcome> outcome = parsed->command->run(context, parsed->arguments);
+  if (!outcome) return Failed(context, outcome.error(), state);
+  outcome->err.insert(0, context.TakeDiagnostics());
+  return std::move(outcome).value();
 }
 
 }  // namespace interlock::cli

@@ -1,10 +1,14 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/result.h"
+#include "cli/arguments.h"
+#include "cli/context.h"
 
 namespace interlock::cli {
 
@@ -17,33 +21,47 @@ enum ExitCode : int {
   kExitUsage = 3,       // the command line is wrong
 };
 
-// A command line, taken apart. Flags of `ic` itself may stand anywhere.
-struct Invocation {
-  bool json = false;
-  bool help = false;
-  std::string_view command;                 // "" = none
-  std::vector<std::string_view> arguments;  // of the command, in order
-};
-
 // What a command has to say. Results go to stdout, everything else to stderr.
 struct Outcome {
   int exit_code = kExitOk;
-  std::string out;
-  std::string err;
+  std::string out = {};
+  std::string err = {};
 };
 
-// One command of `ic`. The table is constant data, so that starting costs nothing per command.
+inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
+
+// One command of `ic`. The tables are constant data, so that starting costs nothing per command.
 struct Command {
-  std::string_view name;
-  std::string_view arguments;  // "[--json]"
-  std::string_view summary;    // one line, no full stop
-  std::string_view help;       // what it prints and when it fails, with an example
-  Outcome (*run)(const Invocation& invocation);
+  std::string_view path;       // its words: "state set"
+  std::string_view arguments;  // the positional ones, as help shows them: "<key> <scope>"
+  std::size_t at_least;        // how many of them
+  std::size_t at_most;
+  std::span<const Flag> flags;
+  std::string_view summary;  // one line, no full stop
+  std::string_view help;     // what it prints and when it fails, ending in "Example:" and examples
+  // An Error becomes a message and the exit code of its row in base/error.cc; its detail "do" says
+  // what to do.
+  Result<Outcome> (*run)(Context& context, const Arguments& arguments);
 };
 
-std::span<const Command> Commands();
+// The commands of one noun, or one command that is its own noun.
+struct Group {
+  std::string_view name;
+  std::string_view summary;
+  std::span<const Command> (*commands)();
+};
+
+std::span<const Group> Groups();
+
+// The usage text of everything, of a group, or of one command, as `ic help` prints it.
+std::string UsageText();
+std::string GroupText(const Group& group);
+std::string HelpText(const Command& command);
+
+// How many flags `ic` itself has, for help and completion.
+std::span<const Flag> GlobalFlags();
 
 // Runs the command line, program name not included.
-Outcome Run(std::span<const char* const> arguments);
+Outcome Run(Context& context, std::span<const char* const> arguments);
 
 }  // namespace interlock::cli

@@ -1,0 +1,122 @@
+#include "cli/context.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/time_text.h"
+#include "json/object_text.h"
+#include "kernel/locate.h"
+#include "kernel/schema.h"
+
+namespace interlock::cli {
+
+namespace fs = std::filesystem;
+using kernel::Database;
+
+std::int64_t Context::Now() {
+  constexpr std::int64_t kMicros = 1'000'000;
+  return world_.clock.Now().micros / kMicros;
+}
+
+std::optional<std::string> Context::Environment(const char* name) const {
+  std::optional<std::string> value = world_.environment(name);
+  if (value && value->empty()) return std::nullopt;
+  return value;
+}
+
+Result<fs::path> Context::Directory() const {
+  std::error_code failure;
+  fs::path directory = fs::current_path(failure);
+  if (failure) {
+    return Error(Errc::kIo, fmt::format("the current directory: {}", failure.message()))
+        .WithDetail("do", "change to a directory that exists");
+  }
+  return directory;
+}
+
+Result<std::string> Context::Input(std::size_t most) {
+  std::string text;
+  std::array<char, 65536> chunk;
+  while (true) {
+    const ssize_t size = ::read(world_.input, chunk.data(), chunk.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      return Error(Errc::kIo,
+                   fmt::format("standard input: {}", std::generic_category().message(errno)))
+          .WithDetail("do", "pipe the text into it, or give it as an argument");
+    }
+    if (size == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(size));
+    if (text.size() > most) {
+      return Error(Errc::kPayloadTooLarge,
+                   fmt::format("standard input holds more than {} bytes", most))
+          .WithDetail("do", "keep it in a file, and store the file's path");
+    }
+  }
+}
+
+Result<Database::Options> Context::DatabaseOptions() const {
+  IL_TRY(fs::path directory, Directory());
+  IL_TRY(fs::path path, kernel::Locate({.flag = globals.db,
+                                        .environment = Environment("INTERCORE_DB"),
+                                        .directory = std::move(directory)}));
+  return Database::Options{.path = std::move(path), .busy_timeout = globals.busy_timeout};
+}
+
+Result<Database*> Context::Open(Database::Access access) {
+  if (database_ &&
+      (access == Database::Access::kRead || database_->access() == Database::Access::kWrite)) {
+    return &*database_;
+  }
+  database_.reset();
+  IL_TRY(const Database::Options options, DatabaseOptions());
+  IL_TRY(Database database, Database::Open(options, access, kernel::KernelSchema(), world_.clock));
+  return &database_.emplace(std::move(database));
+}
+
+void Context::Warn(std::string_view what, std::string_view remedy) {
+  if (globals.level <= LogLevel::kWarn) Say(LogLevel::kWarn, what, remedy);
+}
+
+void Context::Fail(const Error& error, std::string_view default_remedy) {
+  const auto& details = error.details();
+  const auto found = std::ranges::find(details, "do", &std::pair<std::string, Error::Value>::first);
+  const std::string* const remedy =
+      found == details.end() ? nullptr : std::get_if<std::string>(&found->second);
+  Say(LogLevel::kError, error.message(), remedy == nullptr ? default_remedy : *remedy);
+}
+
+void Context::Say(LogLevel level, std::string_view what, std::string_view remedy) {
+  if (globals.format == LogFormat::kJson) {
+    json::ObjectText line;
+    line.Add("time", FormatRfc3339(world_.clock.Now(), Fraction::kMicros))
+        .Add("level", level == LogLevel::kError ? "ERROR" : "WARN")
+        .Add("msg", fmt::format("ic: {}", command))
+        .Add("error", what);
+    if (!remedy.empty()) line.Add("do", remedy);
+    constexpr std::array kTraces = {std::pair{"trace_id", "IC_TRACE_ID"},
+                                    std::pair{"span_id", "IC_SPAN_ID"},
+                                    std::pair{"parent_span_id", "IC_PARENT_SPAN_ID"}};
+    for (const auto& [key, variable] : kTraces) {
+      if (const auto value = Environment(variable)) line.Add(key, *value);
+    }
+    diagnostics_ += line.Text() + '\n';
+    return;
+  }
+  diagnostics_ += command.empty() ? "ic: " : fmt::format("ic: {}: ", command);
+  if (level == LogLevel::kWarn) diagnostics_ += "warning: ";
+  diagnostics_ += fmt::format("{}\n", what);
+  if (!remedy.empty()) diagnostics_ += fmt::format("{}\n", remedy);
+}
+
+void Context::Finish() {
+  if (database_) database_->Tidy();
+}
+
+}  // namespace interlock::cli

@@ -1,0 +1,22 @@
+#include <array>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/setup.h"
+
+namespace interlock::cli {
+namespace {
+
+// In the order in which help lists them.
+constexpr std::array kGroups = {
+    Group{"help", "Say what a command does", HelpCommands},
+    Group{"version", "Say what this program was built from", VersionCommands},
+    Group{"init", "Make the database, or bring it to this version", InitCommands},
+    Group{"health", "Say whether the database can be used, and what to do if not", HealthCommands},
+};
+
+}  // namespace
+
+std::span<const Group> Groups() { return kGroups; }
+
+}  // namespace interlock::cli

@@ -1,0 +1,143 @@
+#include "cli/setup.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "base/version.h"
+#include "kernel/health.h"
+#include "kernel/schema.h"
+
+namespace interlock::cli {
+namespace {
+
+// Named as scripts that choose a download know them.
+std::string_view Architecture() {
+#if defined(__x86_64__)
+  return "amd64";
+#elif defined(__aarch64__)
+  return "arm64";
+#else
+  return "other";
+#endif
+}
+
+std::string_view Compiler() {
+#if defined(__clang__)
+  return "clang++ " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+
+// The schema version of the database that is here; nothing when there is none, or it is not ours.
+std::optional<int> LocalSchema(Context& context) {
+  const Result<kernel::Database::Options> options = context.DatabaseOptions();
+  if (!options) return std::nullopt;
+  Result<kernel::Database> database = kernel::Database::Look(*options, kernel::KernelSchema());
+  if (!database) return std::nullopt;
+  const Result<int> version = database->sqlite().SchemaVersion();
+  if (!version) return std::nullopt;
+  return *version;
+}
+
+Result<Outcome> RunVersion(Context& context, const Arguments& /*arguments*/) {
+  const Build& build = BuildInfo();
+  const std::string_view source = build.commit.empty() ? "archive" : "git";
+  const std::optional<int> schema = LocalSchema(context);
+  if (context.json()) {
+    // Every text is ours and holds nothing to escape.
+    std::string text = fmt::format(
+        "{{\n  \"version\": \"{}\",\n  \"commit\": \"{}\",\n  \"commit_time\": \"{}\",\n"
+        "  \"dirty\": {},\n  \"os\": \"linux\",\n  \"arch\": \"{}\",\n  \"source\": \"{}\",\n"
+        "  \"compiler\": \"{}\"",
+        build.version, build.commit, build.commit_time, build.dirty, Architecture(), source,
+        Compiler());
+    if (schema) text += fmt::format(",\n  \"schema\": {}", *schema);
+    return Outcome{kExitOk, text + "\n}\n"};
+  }
+  const std::string commit =
+      build.commit.empty()
+          ? "unknown"
+          : fmt::format("{}{} ({})", build.commit, build.dirty ? "-dirty" : "", build.commit_time);
+  const std::string local =
+      schema ? fmt::format("v{} (local database)", *schema) : "unknown (no database of ours here)";
+  return Outcome{kExitOk, fmt::format("ic {}\ncommit: {}\ntarget: linux/{}\nschema: {}\n",
+                                      build.version, commit, Architecture(), local)};
+}
+
+Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
+  IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
+  IL_TRY(const db::MigrationOutcome outcome,
+         kernel::Database::Init(options, kernel::KernelSchema(), context.clock()));
+  if (!outcome.backup.empty() && context.verbose()) {
+    context.Warn(
+        fmt::format("the file of version {} is kept as {}", outcome.from, outcome.backup.string()));
+  }
+  return Outcome{kExitOk,
+                 fmt::format("initialized {} (schema v{})\n", options.path.string(), outcome.to)};
+}
+
+Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
+  IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
+  IL_TRY_VOID(kernel::CheckHealth(
+      options, kernel::KernelSchema(),
+      arguments.IsOn("full") ? kernel::Depth::kWholeFile : kernel::Depth::kQuick));
+  return Outcome{kExitOk, "ok\n"};
+}
+
+constexpr std::array kVersion = {
+    Command{
+        "version",
+        "",
+        0,
+        0,
+        {},
+        "Say what this program was built from",
+        "Prints the version, the commit, the machine it was built for, and the schema version of\n"
+        "the database that is here, if any; with --json as one object. Never fails.\n\n"
+        "Example:\n  ic version --json\n",
+        RunVersion},
+};
+
+constexpr std::array kInit = {
+    Command{
+        "init",
+        "",
+        0,
+        0,
+        {},
+        "Make the database, or bring it to this version",
+        "Makes .clavain/intercore.db here (directory 0700, file 0600), unless a directory above\n"
+        "has one, or --db or INTERCORE_DB names one. A file of an older version, also of the\n"
+        "program that ic replaces, is brought to this one after a backup beside it. Doing it "
+        "again\n"
+        "changes nothing, and many may do it at once.\n\n"
+        "Example:\n  ic init\n  ic init --db=.clavain/intercore.db\n",
+        RunInit},
+};
+
+constexpr std::array kHealthFlags = {
+    Flag{"full", "", "read and check the whole file, however large it is"},
+};
+
+constexpr std::array kHealth = {
+    Command{
+        "health", "", 0, 0, kHealthFlags,
+        "Say whether the database can be used, and what to do if not",
+        "Prints ok when the database is there, of this version, sound, writable, and its disk has\n"
+        "more than 10 MiB free. Otherwise it exits with 2 and says what is wrong and what to do.\n"
+        "Files above 8 MiB are checked as a whole only with --full.\n\n"
+        "Example:\n  ic health && echo usable\n",
+        RunHealth},
+};
+
+}  // namespace
+
+std::span<const Command> VersionCommands() { return kVersion; }
+std::span<const Command> InitCommands() { return kInit; }
+std::span<const Command> HealthCommands() { return kHealth; }
+
+}  // namespace interlock::cli

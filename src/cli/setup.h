@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+
+#include "cli/command.h"
+
+namespace interlock::cli {
+
+// `ic version`, `ic init`, `ic health`: the database as a whole.
+std::span<const Command> VersionCommands();
+std::span<const Command> InitCommands();
+std::span<const Command> HealthCommands();
+
+}  // namespace interlock::cli

@@ -1,0 +1,194 @@
+#include "kernel/database.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+namespace interlock::kernel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kLogPagesMax = 256;  // 1 MiB
+
+sqlite::OpenOptions SqliteOptions(const Database::Options& options, sqlite::Access access,
+                                  const db::Schema& schema) {
+  return {.path = options.path,
+          .access = access,
+          .busy_timeout = options.busy_timeout,
+          .upkeep = sqlite::LogUpkeep::kByCaller,
+          .vfs = options.vfs,
+          .owner = std::string(schema.program)};
+}
+
+Error WithRemedy(Error error, const fs::path& path) {
+  const auto remedy = [&]() -> std::string {
+    switch (error.code()) {
+      case Errc::kBusy:
+        return "another process holds the database; try again, or wait longer with --timeout=30s";
+      case Errc::kCorrupt:
+      case Errc::kNotADatabase:
+        return fmt::format(
+            "put back a backup ('ic migrate rollback', or {}.v*.backup), or move "
+            "the file away and run 'ic init'",
+            path.string());
+      case Errc::kDiskFull:
+        return fmt::format("free some space on the disk of {}", path.parent_path().string());
+      case Errc::kReadOnly:
+        return fmt::format("make {} and its directory writable for you", path.string());
+      case Errc::kCantOpen:
+      case Errc::kIo:
+        return fmt::format(
+            "look at {} and its -wal and -shm files: who owns them, may you read "
+            "and write them, is the disk sound?",
+            path.string());
+      default:
+        return {};
+    }
+  }();
+  if (remedy.empty()) return error;
+  return std::move(error).WithDetail("do", remedy);
+}
+
+Result<void> MustExist(const fs::path& path) {
+  std::error_code failure;
+  const fs::file_status status = fs::symlink_status(path, failure);
+  if (status.type() == fs::file_type::not_found) {
+    return Error(Errc::kCantOpen, fmt::format("there is no database at {}", path.string()))
+        .WithDetail("do", "run 'ic init' to make one");
+  }
+  return {};  // anything else that is wrong with it is found, and named, when it is opened
+}
+
+Error OldVersion(const fs::path& path, int version) {
+  if (version == 0) {
+    return Error(Errc::kForeignSchema, fmt::format("{} is not migrated", path.string()))
+        .WithDetail("do", "run 'ic init'");
+  }
+  return Error(Errc::kForeignSchema,
+               fmt::format("{} has the older schema version {}", path.string(), version))
+      .WithDetail("do", "run 'ic init', which makes a backup first");
+}
+
+Error NewerVersion(const fs::path& path, int version, int newest) {
+  return Error(Errc::kSchemaTooNew,
+               fmt::format("{} has schema version {}, newer than {}, which this ic knows",
+                           path.string(), version, newest))
+      .WithDetail("do", "upgrade ic to the version that wrote it");
+}
+
+Error Stranger(const fs::path& path) {
+  return Error(Errc::kForeignSchema,
+               fmt::format("{} holds the tables of another program", path.string()))
+      .WithDetail("do", "name another file with --db, or move this one away and run 'ic init'");
+}
+
+// Nothing when the file is as we know it; true when steps that only add lead there.
+Result<bool> NeedsMigration(sqlite::Connection& connection, const db::Schema& schema) {
+  IL_TRY(const int version, connection.SchemaVersion());
+  const int newest = db::NewestVersion(schema);
+  if (version > newest) return NewerVersion(connection.path(), version, newest);
+  IL_TRY(const bool foreign, connection.IsForeign(schema.program));
+  if (version < schema.steps.front().version) {
+    const bool known = version > 0 || !foreign;
+    return known ? OldVersion(connection.path(), version) : Stranger(connection.path());
+  }
+  if (foreign) return Stranger(connection.path());
+  if (version == newest) return false;
+  if (db::ChangeFrom(schema, version) == db::Change::kBreaking) {
+    return OldVersion(connection.path(), version);
+  }
+  return true;
+}
+
+Result<db::MigrationOutcome> Migrate(const Database::Options& options, sqlite::Access access,
+                                     const db::Schema& schema, Clock& clock) {
+  IL_TRY(const auto connection, sqlite::Connection::Open(SqliteOptions(options, access, schema)));
+  return db::Migrator(schema, {.database = connection->path()}, clock).Run(*connection);
+}
+
+}  // namespace
+
+Result<void> Transaction::Attempt(const std::function<Result<void>()>& fn) {
+  IL_TRY_VOID(sqlite_.Savepoint());
+  Result<void> result = fn();
+  // When SQLite gave up the whole transaction there is nothing left to undo, and the commit fails.
+  if (!result && sqlite_.in_transaction()) IL_TRY_VOID(sqlite_.RollbackToSavepoint());
+  if (sqlite_.in_transaction()) IL_TRY_VOID(sqlite_.ReleaseSavepoint());
+  return result;
+}
+
+Result<Database> Database::Open(const Options& options, Access access, const db::Schema& schema,
+                                Clock& clock) {
+  IL_TRY_VOID(MustExist(options.path));
+  const sqlite::OpenOptions wanted = SqliteOptions(
+      options, access == Access::kRead ? sqlite::Access::kReadOnly : sqlite::Access::kReadWrite,
+      schema);
+  const auto open = [&]() -> Result<std::unique_ptr<sqlite::Connection>> {
+    IL_TRY(auto connection, sqlite::Connection::Open(wanted));
+    IL_TRY(const bool old, NeedsMigration(*connection, schema));
+    if (!old) return connection;
+    connection.reset();
+    IL_TRY_VOID(Migrate(options, sqlite::Access::kReadWrite, schema, clock));
+    return sqlite::Connection::Open(wanted);
+  };
+  Result<std::unique_ptr<sqlite::Connection>> connection = open();
+  if (!connection) return WithRemedy(std::move(connection).error(), options.path);
+  return Database(std::move(connection).value(), access);
+}
+
+Result<Database> Database::Look(const Options& options, const db::Schema& schema) {
+  IL_TRY_VOID(MustExist(options.path));
+  const auto open = [&]() -> Result<std::unique_ptr<sqlite::Connection>> {
+    IL_TRY(auto connection,
+           sqlite::Connection::Open(SqliteOptions(options, sqlite::Access::kReadOnly, schema)));
+    IL_TRY(const bool old, NeedsMigration(*connection, schema));
+    if (!old) return connection;
+    IL_TRY(const int version, connection->SchemaVersion());
+    return OldVersion(options.path, version);
+  };
+  Result<std::unique_ptr<sqlite::Connection>> connection = open();
+  if (!connection) return WithRemedy(std::move(connection).error(), options.path);
+  return Database(std::move(connection).value(), Access::kRead);
+}
+
+Result<db::MigrationOutcome> Database::Init(const Options& options, const db::Schema& schema,
+                                            Clock& clock) {
+  const auto migrate = [&]() -> Result<db::MigrationOutcome> {
+    IL_TRY(auto outcome, Migrate(options, sqlite::Access::kReadWriteOrCreate, schema, clock));
+    if (outcome.from == outcome.to) return outcome;
+    // Only now is it ours to change its journal mode, when it was another program's.
+    IL_TRY(const auto connection,
+           sqlite::Connection::Open(SqliteOptions(options, sqlite::Access::kReadWrite, schema)));
+    // A new file should be whole without its log; others who work already keep it as it is.
+    static_cast<void>(connection->Checkpoint().ok());
+    return outcome;
+  };
+  Result<db::MigrationOutcome> outcome = migrate();
+  if (!outcome) return WithRemedy(std::move(outcome).error(), options.path);
+  return outcome;
+}
+
+Result<void> Database::Begin() {
+  IL_CHECK(access_ == Access::kWrite);
+  Result<void> begun = connection_->BeginExclusive();
+  if (!begun) return WithRemedy(std::move(begun).error(), path());
+  return begun;
+}
+
+Result<void> Database::Commit() {
+  Result<void> done = connection_->Commit();
+  if (done) return done;
+  if (connection_->in_transaction()) return WithRemedy(std::move(done).error(), path());
+  return Error(Errc::kOutcomeUnknown, fmt::format("{}: the write may or may not have been kept: {}",
+                                                  path().string(), done.error().message()))
+      .WithDetail("do",
+                  "look at what is there before you do it again; is the disk full or failing?");
+}
+
+void Database::Tidy() {
+  // What fails here fails nobody: the content is safe in the log, and the next one tries again.
+  static_cast<void>(connection_->TidyLog(kLogPagesMax).ok());
+}
+
+}  // namespace interlock::kernel

@@ -1,0 +1,68 @@
+#include "kernel/health.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace interlock::kernel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t kMiB = std::uintmax_t{1} << 20;
+constexpr std::uintmax_t kFreeMin = 10 * kMiB;
+constexpr std::uintmax_t kQuickFileMax = 8 * kMiB;
+
+// SQLite's own check; the first thing that is wrong, or "ok".
+constexpr db::Sql kCheck = "PRAGMA quick_check(1)";
+
+Result<void> CheckContent(Database& database, Depth depth) {
+  std::error_code ignored;  // SQLite has it open
+  const std::uintmax_t size = fs::file_size(database.path(), ignored);
+  if (depth == Depth::kQuick && size > kQuickFileMax) return {};
+  IL_TRY(const std::optional<std::string> found,
+         database.sqlite().One(kCheck, [](const db::Row& row) { return row.String(0); }));
+  if (found == "ok") return {};
+  return Error(Errc::kCorrupt, fmt::format("{} is damaged: {}", database.path().string(),
+                                           found.value_or("nothing to read")))
+      .WithDetail("do",
+                  "put back a backup with 'ic migrate rollback', or move the file away and "
+                  "run 'ic init'");
+}
+
+Result<void> CheckWritable(const fs::path& path) {
+  for (const fs::path& needed : {path, path.parent_path()}) {
+    if (::access(needed.c_str(), W_OK) == 0) continue;
+    return Error(Errc::kReadOnly, fmt::format("{} is read-only: {}", needed.string(),
+                                              std::generic_category().message(errno)))
+        .WithDetail("do", fmt::format("make it writable for you: chmod u+w {}", needed.string()));
+  }
+  return {};
+}
+
+Result<void> CheckRoom(const fs::path& path) {
+  std::error_code failure;
+  const fs::space_info space = fs::space(path.parent_path(), failure);
+  if (failure || space.available > kFreeMin) return {};
+  return Error(
+             Errc::kDiskFull,
+             fmt::format("the disk of {} is nearly full: {} MiB are left, more than {} are needed",
+                         path.string(), space.available / kMiB, kFreeMin / kMiB))
+      .WithDetail("do", "free some space there");
+}
+
+}  // namespace
+
+Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema, Depth depth) {
+  IL_TRY(Database database, Database::Look(options, schema));
+  IL_TRY_VOID(CheckContent(database, depth));
+  IL_TRY_VOID(CheckWritable(database.path()));
+  return CheckRoom(database.path());
+}
+
+}  // namespace interlock::kernel

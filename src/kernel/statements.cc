@@ -1,0 +1,20 @@
+#include <array>
+#include <vector>
+
+#include "kernel/schema.h"
+
+namespace interlock::kernel {
+
+std::span<const db::NamedSql> Statements() {
+  static const std::vector<db::NamedSql> kAll = [] {
+    std::vector<db::NamedSql> all;
+    for (const std::span<const db::NamedSql> noun :
+         std::array<std::span<const db::NamedSql>, 0>{}) {
+      all.insert(all.end(), noun.begin(), noun.end());
+    }
+    return all;
+  }();
+  return kAll;
+}
+
+}  // namespace interlock::kernel

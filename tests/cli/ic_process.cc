@@ -1,0 +1,164 @@
+#include "cli/ic_process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+namespace interlock::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is kept of the calls must not lie where `ic` works: tests look at what it leaves there.
+fs::path Kept(const fs::path& place, std::string_view what) {
+  static std::atomic<int> count{0};
+  const fs::path directory = place.string() + ".calls";
+  fs::create_directories(directory);
+  return directory / (std::string(what) + "-" + std::to_string(++count));
+}
+
+std::string FileText(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool IsOurs(std::string_view variable) {
+  return variable.starts_with("INTERCORE_") || variable.starts_with("IC_") ||
+         variable.starts_with("CLAUDE_");
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> EnvironmentOf(const IcCall& call) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!IsOurs(*variable)) variables.emplace_back(*variable);
+  }
+  variables.insert(variables.end(), call.environment.begin(), call.environment.end());
+  return variables;
+}
+
+}  // namespace
+
+IcProcess::IcProcess(const IcCall& call, const fs::path& place, int gate)
+    : out_(Kept(place, "out")), err_(Kept(place, "err")) {
+  const fs::path in = Kept(place, "in");
+  std::ofstream(in, std::ios::binary) << call.input;
+  const fs::path directory = place / call.directory;
+  std::vector<std::string> arguments = {IcPlace::program().string()};
+  arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
+  std::vector<std::string> environment = EnvironmentOf(call);
+  const std::vector<char*> argv = Pointers(arguments);
+  const std::vector<char*> envp = Pointers(environment);
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  pid_ = ::fork();
+  if (pid_ == 0) {  // only async-signal-safe calls from here to exec
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::dup2(::open(in.c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    ::dup2(::open(out_.c_str(), flags, 0600), STDOUT_FILENO);
+    ::dup2(::open(err_.c_str(), flags, 0600), STDERR_FILENO);
+    if (::chdir(directory.c_str()) != 0) ::_exit(126);
+    char byte = 0;
+    if (gate >= 0) static_cast<void>(::read(gate, &byte, 1) == 0);
+    ::execve(argv[0], argv.data(), envp.data());
+    ::_exit(127);
+  }
+  pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+}
+
+IcProcess::~IcProcess() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ::close(pidfd_);
+}
+
+void IcProcess::Signal(int number) const { ::kill(pid_, number); }
+
+bool IcProcess::EndsWithin(std::chrono::milliseconds limit) const {
+  pollfd ended{.fd = pidfd_, .events = POLLIN, .revents = 0};
+  return ::poll(&ended, 1, static_cast<int>(limit.count())) == 1;
+}
+
+Finished IcProcess::Finish() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return {code, FileText(out_), FileText(err_)};
+}
+
+fs::path IcPlace::program() { return fs::path(INTERLOCK_BIN_DIR) / "ic"; }
+
+Finished IcPlace::Run(const IcCall& call) const { return IcProcess(call, path()).Finish(); }
+
+std::unique_ptr<IcProcess> IcPlace::Start(const IcCall& call) const {
+  return std::make_unique<IcProcess>(call, path());
+}
+
+std::vector<Finished> IcPlace::RunAtOnce(std::size_t count,
+                                         const std::function<IcCall(std::size_t)>& call) const {
+  std::array<int, 2> gate{};
+  EXPECT_EQ(::pipe2(gate.data(), O_CLOEXEC), 0);
+  std::vector<std::unique_ptr<IcProcess>> processes;
+  processes.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    processes.push_back(std::make_unique<IcProcess>(call(i), path(), gate[0]));
+  }
+  ::close(gate[1]);
+  ::close(gate[0]);
+  std::vector<Finished> finished;
+  finished.reserve(count);
+  for (const auto& process : processes) finished.push_back(process->Finish());
+  return finished;
+}
+
+void IcPlace::Init() const {
+  const Finished init = Ic({"init"});
+  ASSERT_EQ(init.exit_code, 0) << init.err;
+}
+
+std::unique_ptr<sqlite::Connection> IcPlace::OpenFile() const {
+  sqlite::OpenOptions options;
+  options.path = database();
+  options.busy_timeout = std::chrono::seconds(10);
+  options.upkeep = sqlite::LogUpkeep::kByCaller;
+  return sqlite::Connection::Open(options).value();
+}
+
+void IcPlace::Sql(const std::string& script) const {
+  const Result<void> ran = OpenFile()->RunScript(script);
+  ASSERT_TRUE(ran.ok()) << ran.error();
+}
+
+std::string IcPlace::Text(const db::Sql& sql) const {
+  const auto file = OpenFile();
+  return file->One(sql, [](const db::Row& row) { return row.String(0); }).value().value_or("");
+}
+
+std::int64_t IcPlace::Int(const db::Sql& sql) const {
+  const auto file = OpenFile();
+  return file->One(sql, [](const db::Row& row) { return row.Int(0); }).value().value_or(0);
+}
+
+}  // namespace interlock::testing
