@@ -61,6 +61,15 @@ Result<std::string> Context::Input(std::size_t most) {
   }
 }
 
+bool Context::Confirm(std::string_view question) {
+  const std::string text = fmt::format("ic: {}: {} [y/N] ", command, question);
+  if (::write(world_.error, text.data(), text.size()) < 0) return false;
+  std::string line;
+  char c = 0;
+  while (::read(world_.input, &c, 1) == 1 && c != '\n') line += c;
+  return line == "y" || line == "Y" || line == "yes";
+}
+
 Result<Database::Options> Context::DatabaseOptions() const {
   IL_TRY(fs::path directory, Directory());
   IL_TRY(fs::path path, kernel::Locate({.flag = globals.db,

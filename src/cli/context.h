@@ -33,6 +33,7 @@ struct World {
   Clock& clock;
   RandomSource& random;
   int input = 0;  // the descriptor that is standard input
+  int error = 2;  // and error, for questions; everything else is said through Outcome
   std::function<std::optional<std::string>(const char* name)> environment;
 };
 
@@ -58,6 +59,9 @@ class Context {
   Result<std::filesystem::path> Directory() const;
   // Standard input to its end. kPayloadTooLarge when there is more than `most`.
   Result<std::string> Input(std::size_t most);
+
+  // Asks a person; true when a line of standard input says y or yes.
+  bool Confirm(std::string_view question);
 
   // fn(db::Connection&) -> Result<T>: see kernel::Database::Read.
   template <typename Fn>

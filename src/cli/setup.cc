@@ -8,6 +8,7 @@
 
 #include "base/version.h"
 #include "kernel/health.h"
+#include "kernel/rollback.h"
 #include "kernel/schema.h"
 
 namespace interlock::cli {
@@ -88,6 +89,26 @@ Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
   return Outcome{kExitOk, "ok\n"};
 }
 
+Result<Outcome> RunRollback(Context& context, const Arguments& arguments) {
+  IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
+  const std::optional<std::string_view> backup = arguments.Text("backup");
+  IL_TRY(const kernel::Rollback plan,
+         backup ? kernel::PlanRollbackTo(options, *backup) : kernel::PlanRollback(options));
+  const std::string there =
+      plan.replaced ? fmt::format("version {}", *plan.replaced) : "which cannot be read";
+  const std::string what = fmt::format("{} (version {}) over {} ({})", plan.backup.string(),
+                                       plan.version, options.path.string(), there);
+  if (arguments.IsOn("dry-run")) return Outcome{kExitOk, fmt::format("would restore {}\n", what)};
+  if (!arguments.IsOn("yes")) {
+    const bool agreed = context.Confirm(
+        fmt::format("restore {}? What is there now is kept under another name.", what));
+    if (!agreed) return Outcome{kExitNegative, "", "ic: migrate rollback: nothing was changed\n"};
+  }
+  IL_TRY(const std::filesystem::path kept, kernel::RollBack(options, plan, context.clock()));
+  return Outcome{kExitOk, fmt::format("restored {}\nkept what was there as {}\n",
+                                      plan.backup.string(), kept.string())};
+}
+
 constexpr std::array kVersion = {
     Command{
         "version",
@@ -134,10 +155,28 @@ constexpr std::array kHealth = {
         RunHealth},
 };
 
+constexpr std::array kRollbackFlags = {
+    Flag{"backup", "FILE", "this one, instead of the newest of an older version"},
+    Flag{"dry-run", "", "only say what would be done"},
+    Flag{"yes", "", "do not ask"},
+};
+
+constexpr std::array kMigrate = {
+    Command{
+        "migrate rollback", "", 0, 0, kRollbackFlags, "Put back a backup of an older version",
+        "A migration keeps a copy of the file as <database>.v<version>.<time>.backup. This puts\n"
+        "the newest one of an older version back, after asking, and keeps what was there. Stop\n"
+        "what uses the database first: what is written meanwhile is lost. Exits with 1 when there\n"
+        "is no backup, or the answer is no.\n\n"
+        "Example:\n  ic migrate rollback --dry-run\n  ic migrate rollback --yes\n",
+        RunRollback},
+};
+
 }  // namespace
 
 std::span<const Command> VersionCommands() { return kVersion; }
 std::span<const Command> InitCommands() { return kInit; }
 std::span<const Command> HealthCommands() { return kHealth; }
+std::span<const Command> MigrateCommands() { return kMigrate; }
 
 }  // namespace interlock::cli

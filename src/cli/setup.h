@@ -6,9 +6,10 @@
 
 namespace interlock::cli {
 
-// `ic version`, `ic init`, `ic health`: the database as a whole.
+// `ic version`, `ic init`, `ic health`, `ic migrate`: the database as a whole.
 std::span<const Command> VersionCommands();
 std::span<const Command> InitCommands();
 std::span<const Command> HealthCommands();
+std::span<const Command> MigrateCommands();
 
 }  // namespace interlock::cli

@@ -370,6 +370,22 @@ Result<void> Connection::BackUpTo(const fs::path& target) {
   return copied;
 }
 
+Result<void> Connection::RestoreFrom(const fs::path& source) {
+  IL_CHECK(!in_transaction());
+  IL_TRY(const fs::path safe, SafePath(source, IfMissing::kFail));
+  IL_TRY(const DbPtr from, OpenDb(safe, SQLITE_OPEN_READWRITE, impl_->options));
+  sqlite3_vfs* vfs = sqlite3_vfs_find(VfsName(impl_->options.vfs));
+  std::chrono::microseconds waited{0};
+  Result<void> copied = CopyPages(from.get(), impl_->db.get());
+  // SQLite does not wait by itself for the file that is written.
+  while (!copied && copied.error().code() == Errc::kBusy && waited < impl_->options.busy_timeout) {
+    vfs->xSleep(vfs, kWalPauseMaxMicros);
+    waited += std::chrono::microseconds(kWalPauseMaxMicros);
+    copied = CopyPages(from.get(), impl_->db.get());
+  }
+  return copied;
+}
+
 Result<void> Connection::Checkpoint() {
   const int code = sqlite3_wal_checkpoint_v2(impl_->db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE,
                                              nullptr, nullptr);

@@ -87,6 +87,10 @@ class Connection final : public db::Connection, public db::Migratable {
   Result<bool> IsForeign(std::string_view program) override;
   Result<void> BackUpTo(const std::filesystem::path& target) override;
 
+  // Replaces everything by the content of another database, a backup, as one transaction; the
+  // schema version too. kBusy when others do not let go of the file in time.
+  Result<void> RestoreFrom(const std::filesystem::path& source);
+
   // A read transaction: from the first statement to Commit() or Rollback() all see one state.
   Result<void> BeginSnapshot();
 

@@ -1,0 +1,116 @@
+#include "kernel/rollback.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <ranges>
+#include <system_error>
+#include <vector>
+
+#include "base/time_text.h"
+#include "db/backups.h"
+
+namespace interlock::kernel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kBackupsKept = 5;
+
+// Leaves the journal mode as it is: a file that is looked at is not changed. A log stays too, for
+// it may be all that is left of a damaged file; only backups have none, and are to get none.
+sqlite::OpenOptions AsFound(const fs::path& path, std::chrono::milliseconds busy_timeout,
+                            sqlite::LogUpkeep upkeep = sqlite::LogUpkeep::kByCaller) {
+  return {.path = path,
+          .access = sqlite::Access::kReadWrite,
+          .busy_timeout = busy_timeout,
+          .journal = sqlite::Journal::kAsFound,
+          .upkeep = upkeep};
+}
+
+Result<std::unique_ptr<sqlite::Connection>> OpenBackup(const fs::path& path) {
+  return sqlite::Connection::Open(
+      AsFound(path, std::chrono::seconds(1), sqlite::LogUpkeep::kAsItGrows));
+}
+
+Result<int> VersionOfBackup(const fs::path& path) {
+  IL_TRY(const auto connection, OpenBackup(path));
+  return connection->SchemaVersion();
+}
+
+std::optional<int> VersionIfReadable(const Database::Options& options) {
+  const auto connection = sqlite::Connection::Open(AsFound(options.path, options.busy_timeout));
+  if (!connection) return std::nullopt;
+  const Result<int> version = (*connection)->SchemaVersion();
+  if (!version) return std::nullopt;
+  return *version;
+}
+
+Error NoBackup(const fs::path& path) {
+  return Error(Errc::kNotFound,
+               fmt::format("there is no backup of an older version beside {}", path.string()))
+      .WithDetail("do", "name one with --backup=FILE, if you have one elsewhere");
+}
+
+// Into a sound file: a copy of it first, then the backup's pages as one transaction.
+Result<fs::path> Replace(sqlite::Connection& connection, const Rollback& plan, Clock& clock) {
+  const db::Backups backups(connection.path(), kBackupsKept);
+  IL_TRY(fs::path kept, backups.Make(plan.replaced.value_or(0), clock.Now(),
+                                     [&connection](const fs::path& target) {
+                                       return connection.BackUpTo(target);
+                                     }));
+  IL_TRY_VOID(connection.RestoreFrom(plan.backup));
+  return kept;
+}
+
+Result<void> Rename(const fs::path& from, const fs::path& to) {
+  std::error_code failure;
+  fs::rename(from, to, failure);
+  if (!failure || failure == std::errc::no_such_file_or_directory) return {};
+  return Error(Errc::kIo,
+               fmt::format("renaming {} to {}: {}", from.string(), to.string(), failure.message()));
+}
+
+// In place of one that cannot be read: it and its log get other names, and a copy takes theirs.
+Result<fs::path> PutInPlace(const Database::Options& options, const Rollback& plan, Clock& clock) {
+  const std::string stamp = FormatRfc3339(clock.Now(), Fraction::kMicros);
+  const fs::path fresh = fmt::format("{}.restored-{}", options.path.string(), stamp);
+  const fs::path kept = fmt::format("{}.damaged-{}", options.path.string(), stamp);
+  {
+    IL_TRY(const auto backup, OpenBackup(plan.backup));
+    IL_TRY_VOID(backup->BackUpTo(fresh));
+  }
+  for (const char* suffix : {"-shm", "-wal", ""}) {
+    IL_TRY_VOID(Rename(options.path.string() + suffix, kept.string() + suffix));
+  }
+  IL_TRY_VOID(Rename(fresh, options.path));
+  return kept;
+}
+
+}  // namespace
+
+Result<Rollback> PlanRollbackTo(const Database::Options& options, const fs::path& backup) {
+  Result<int> version = VersionOfBackup(backup);
+  if (!version) return std::move(version).error().In(backup.string());
+  return Rollback{backup, *version, VersionIfReadable(options)};
+}
+
+Result<Rollback> PlanRollback(const Database::Options& options) {
+  const std::optional<int> current = VersionIfReadable(options);
+  const std::vector<fs::path> backups = db::Backups(options.path, kBackupsKept).List();
+  for (const fs::path& backup : std::views::reverse(backups)) {
+    const Result<int> version = VersionOfBackup(backup);
+    if (!version) continue;
+    if (!current || *version < *current) return Rollback{backup, *version, current};
+  }
+  return NoBackup(options.path);
+}
+
+Result<fs::path> RollBack(const Database::Options& options, const Rollback& plan, Clock& clock) {
+  if (!plan.replaced) return PutInPlace(options, plan, clock);
+  IL_TRY(const auto connection,
+         sqlite::Connection::Open(AsFound(options.path, options.busy_timeout)));
+  return Replace(*connection, plan, clock);
+}
+
+}  // namespace interlock::kernel
