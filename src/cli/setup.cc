@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -83,9 +85,9 @@ Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
 
 Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
-  IL_TRY_VOID(kernel::CheckHealth(
-      options, kernel::KernelSchema(),
-      arguments.IsOn("full") ? kernel::Depth::kWholeFile : kernel::Depth::kQuick));
+  kernel::HealthLimits limits;
+  if (arguments.IsOn("full")) limits.checked_bytes_max = std::numeric_limits<std::uintmax_t>::max();
+  IL_TRY_VOID(kernel::CheckHealth(options, kernel::KernelSchema(), limits));
   return Outcome{kExitOk, "ok\n"};
 }
 

@@ -57,6 +57,13 @@ Result<void> MustExist(const fs::path& path) {
     return Error(Errc::kCantOpen, fmt::format("there is no database at {}", path.string()))
         .WithDetail("do", "run 'ic init' to make one");
   }
+  for (const fs::path& part : {path, path.parent_path()}) {
+    if (!fs::is_symlink(part, failure)) continue;
+    return Error(Errc::kCantOpen, fmt::format("{} is a symlink, and whoever can change it decides "
+                                              "which database is used",
+                                              part.string()))
+        .WithDetail("do", "name the file that it leads to with INTERCORE_DB");
+  }
   return {};  // anything else that is wrong with it is found, and named, when it is opened
 }
 

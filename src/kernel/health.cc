@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -15,16 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMiB = std::uintmax_t{1} << 20;
-constexpr std::uintmax_t kFreeMin = 10 * kMiB;
-constexpr std::uintmax_t kQuickFileMax = 8 * kMiB;
 
 // SQLite's own check; the first thing that is wrong, or "ok".
 constexpr db::Sql kCheck = "PRAGMA quick_check(1)";
 
-Result<void> CheckContent(Database& database, Depth depth) {
+Result<void> CheckContent(Database& database, std::uintmax_t bytes_max) {
   std::error_code ignored;  // SQLite has it open
   const std::uintmax_t size = fs::file_size(database.path(), ignored);
-  if (depth == Depth::kQuick && size > kQuickFileMax) return {};
+  if (size > bytes_max) return {};
   IL_TRY(const std::optional<std::string> found,
          database.sqlite().One(kCheck, [](const db::Row& row) { return row.String(0); }));
   if (found == "ok") return {};
@@ -45,24 +44,25 @@ Result<void> CheckWritable(const fs::path& path) {
   return {};
 }
 
-Result<void> CheckRoom(const fs::path& path) {
+Result<void> CheckRoom(const fs::path& path, std::uintmax_t free_min) {
   std::error_code failure;
   const fs::space_info space = fs::space(path.parent_path(), failure);
-  if (failure || space.available > kFreeMin) return {};
+  if (failure || space.available > free_min) return {};
   return Error(
              Errc::kDiskFull,
              fmt::format("the disk of {} is nearly full: {} MiB are left, more than {} are needed",
-                         path.string(), space.available / kMiB, kFreeMin / kMiB))
+                         path.string(), space.available / kMiB, free_min / kMiB))
       .WithDetail("do", "free some space there");
 }
 
 }  // namespace
 
-Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema, Depth depth) {
+Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema,
+                         const HealthLimits& limits) {
   IL_TRY(Database database, Database::Look(options, schema));
-  IL_TRY_VOID(CheckContent(database, depth));
+  IL_TRY_VOID(CheckContent(database, limits.checked_bytes_max));
   IL_TRY_VOID(CheckWritable(database.path()));
-  return CheckRoom(database.path());
+  return CheckRoom(database.path(), limits.free_bytes_min);
 }
 
 }  // namespace interlock::kernel

@@ -7,13 +7,15 @@
 
 namespace interlock::kernel {
 
-enum class Depth : std::uint8_t {
-  kQuick,      // reads the whole file only when it is small
-  kWholeFile,  // always
+struct HealthLimits {
+  std::uintmax_t free_bytes_min = std::uintmax_t{10} << 20;  // on the disk of the file
+  // Of a file that is read and checked as a whole: a check may come with every hook.
+  std::uintmax_t checked_bytes_max = std::uintmax_t{8} << 20;
 };
 
 // Whether the database can be used: there, of our version, sound, writable, with room on its disk.
 // The error says what is wrong, and its detail "do" what to do. Changes nothing.
-Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema, Depth depth);
+Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema,
+                         const HealthLimits& limits = {});
 
 }  // namespace interlock::kernel

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace interlock::testing {
 namespace {
@@ -57,14 +59,61 @@ std::vector<std::string> EnvironmentOf(const IcCall& call) {
   return variables;
 }
 
+constexpr uid_t kNobody = 65534;
+
+// The built program may lie where only root looks; a copy of it does not, and runs all the same.
+fs::path CopyForAll(const fs::path& place) {
+  const fs::path copy = place.string() + ".calls/ic";
+  fs::create_directories(copy.parent_path());
+  fs::permissions(place.parent_path(), fs::perms(0755));
+  fs::permissions(copy.parent_path(), fs::perms(0777));
+  fs::copy_file(IcPlace::program(), copy, fs::copy_options::skip_existing);
+  fs::permissions(copy, fs::perms(0755));
+  return copy;
+}
+
+// Async-signal-safe.
+void Restrict(bool unprivileged, std::optional<std::size_t> file_bytes_max) {
+  if (file_bytes_max) {
+    const rlimit limit = {*file_bytes_max, *file_bytes_max};
+    ::signal(SIGXFSZ, SIG_IGN);
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(125);
+  }
+  if (!unprivileged || ::geteuid() != 0) return;
+  if (::setresgid(kNobody, kNobody, kNobody) != 0) ::_exit(125);
+  if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(125);
+}
+
 }  // namespace
 
-IcProcess::IcProcess(const IcCall& call, const fs::path& place, int gate)
+StartGate::StartGate() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  read_ = ends[0];
+  write_ = ends[1];
+}
+
+void StartGate::Open() {
+  if (write_ < 0) return;
+  ::close(std::exchange(write_, -1));
+  ::close(std::exchange(read_, -1));
+}
+
+void StartGate::Wait() const {
+  char byte = 0;
+  ::close(write_);  // the child's own, or it would wait for itself
+  static_cast<void>(::read(read_, &byte, 1) == 0);
+}
+
+IcProcess::IcProcess(const IcCall& call, const fs::path& place, const StartGate* gate)
     : out_(Kept(place, "out")), err_(Kept(place, "err")) {
   const fs::path in = Kept(place, "in");
   std::ofstream(in, std::ios::binary) << call.input;
   const fs::path directory = place / call.directory;
-  std::vector<std::string> arguments = {IcPlace::program().string()};
+  const fs::path program = !call.program.empty() ? fs::path(call.program)
+                           : call.unprivileged   ? CopyForAll(place)
+                                                 : IcPlace::program();
+  std::vector<std::string> arguments = {program.string()};
   arguments.insert(arguments.end(), call.arguments.begin(), call.arguments.end());
   std::vector<std::string> environment = EnvironmentOf(call);
   const std::vector<char*> argv = Pointers(arguments);
@@ -76,9 +125,9 @@ IcProcess::IcProcess(const IcCall& call, const fs::path& place, int gate)
     ::dup2(::open(in.c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     ::dup2(::open(out_.c_str(), flags, 0600), STDOUT_FILENO);
     ::dup2(::open(err_.c_str(), flags, 0600), STDERR_FILENO);
+    Restrict(call.unprivileged, call.file_bytes_max);
     if (::chdir(directory.c_str()) != 0) ::_exit(126);
-    char byte = 0;
-    if (gate >= 0) static_cast<void>(::read(gate, &byte, 1) == 0);
+    if (gate != nullptr) gate->Wait();
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
@@ -118,19 +167,25 @@ std::unique_ptr<IcProcess> IcPlace::Start(const IcCall& call) const {
 
 std::vector<Finished> IcPlace::RunAtOnce(std::size_t count,
                                          const std::function<IcCall(std::size_t)>& call) const {
-  std::array<int, 2> gate{};
-  EXPECT_EQ(::pipe2(gate.data(), O_CLOEXEC), 0);
+  StartGate gate;
   std::vector<std::unique_ptr<IcProcess>> processes;
   processes.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    processes.push_back(std::make_unique<IcProcess>(call(i), path(), gate[0]));
+    processes.push_back(std::make_unique<IcProcess>(call(i), path(), &gate));
   }
-  ::close(gate[1]);
-  ::close(gate[0]);
+  gate.Open();
   std::vector<Finished> finished;
   finished.reserve(count);
   for (const auto& process : processes) finished.push_back(process->Finish());
   return finished;
+}
+
+void IcPlace::GiveAway() const {
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown(path().c_str(), kNobody, kNobody), 0);
+  for (const auto& entry : fs::recursive_directory_iterator(path())) {
+    ASSERT_EQ(::lchown(entry.path().c_str(), kNobody, kNobody), 0) << entry.path();
+  }
 }
 
 void IcPlace::Init() const {

@@ -24,13 +24,34 @@ struct IcCall {
   std::vector<std::string> environment =
       {};                      // "NAME=value"; ours is passed on but INTERCORE_*, IC_*
   std::string directory = {};  // below the place's directory; empty = that one
+  // As somebody whom file modes bind, also when the test runs as root. What it is to write must be
+  // given to him first: IcPlace::GiveAway().
+  bool unprivileged = false;
+  std::optional<std::size_t> file_bytes_max = {};  // larger files cannot be written
+  std::string program = {};                        // empty = the built `ic`
+};
+
+// Holds back processes until it is opened, so that they start at the same moment.
+class StartGate {
+ public:
+  StartGate();
+  ~StartGate() { Open(); }
+  StartGate(const StartGate&) = delete;
+  StartGate& operator=(const StartGate&) = delete;
+  void Open();
+  void Wait() const;  // in the forked child; async-signal-safe
+
+ private:
+  int read_ = -1;
+  int write_ = -1;
 };
 
 // A process of `ic` that may still run.
 class IcProcess {
  public:
-  // Starts it. With a gate, a pipe's reading end, it does nothing until the writing end is closed.
-  IcProcess(const IcCall& call, const std::filesystem::path& place, int gate = -1);
+  // Starts it; with a gate it does nothing until that is opened.
+  IcProcess(const IcCall& call, const std::filesystem::path& place,
+            const StartGate* gate = nullptr);
   ~IcProcess();  // kills it if it still runs
   IcProcess(const IcProcess&) = delete;
   IcProcess& operator=(const IcProcess&) = delete;
@@ -66,6 +87,8 @@ class IcPlace {
   // Starts `count` at the same moment; waits for all.
   std::vector<Finished> RunAtOnce(std::size_t count,
                                   const std::function<IcCall(std::size_t)>& call) const;
+  // Makes everything in the place belong to who an unprivileged call is.
+  void GiveAway() const;
   // Calls `ic init`; fails the test when that does.
   void Init() const;
   // The file itself, past `ic`. REQUIRES: it is there.
