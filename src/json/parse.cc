@@ -26,8 +26,49 @@ using BoostView = boost::json::string_view;
 // Our values are destroyed, compared and written by recursion.
 constexpr std::size_t kDepthCeiling = 1024;
 
-// Receives the parser's events, enforces the limits as early as they show, and stacks up the value.
-class Builder {
+// Makes the value of what the parser reads.
+class ValueSink : public boost::json::value_stack {
+ public:
+  ValueSink() { reset(); }
+  bool ok() const { return true; }
+};
+
+// Hands on the strings, and keeps nothing else. The same calls as a value_stack.
+class StringSink {
+ public:
+  explicit StringSink(const OnString& on_string) : on_string_(on_string) {}
+
+  bool ok() const { return result_.ok(); }
+  Result<void> result() && { return std::move(result_); }
+
+  void push_chars(BoostView part) { begun_.append(part.data(), part.size()); }
+  void push_key(BoostView /*part*/) { begun_.clear(); }
+  void push_string(BoostView part) {
+    if (begun_.empty()) {
+      result_ = on_string_({part.data(), part.size()});
+      return;
+    }
+    push_chars(part);
+    result_ = on_string_(begun_);
+    begun_.clear();
+  }
+  void push_object(std::size_t /*n*/) {}
+  void push_array(std::size_t /*n*/) {}
+  void push_int64(std::int64_t /*n*/) {}
+  void push_uint64(std::uint64_t /*n*/) {}
+  void push_double(double /*n*/) {}
+  void push_bool(bool /*b*/) {}
+  void push_null() {}
+
+ private:
+  const OnString& on_string_;
+  std::string begun_;  // the parts so far of a string that comes in several
+  Result<void> result_;
+};
+
+// Receives the parser's events, enforces the limits as early as they show, and hands the rest on.
+template <typename Sink>
+class Handler {
  public:
   // Boost.JSON checks these while it reads; ours are run-time values, checked below.
   static constexpr std::size_t max_object_size = Object::max_size();
@@ -35,11 +76,10 @@ class Builder {
   static constexpr std::size_t max_key_size = String::max_size();
   static constexpr std::size_t max_string_size = String::max_size();
 
-  explicit Builder(const ParseOptions& options) : options_(options) { stack_.reset(); }
+  Handler(const ParseOptions& options, Sink& sink) : options_(options), sink_(sink) {}
 
   // Why an event was refused; empty when none was.
   const std::string& refusal() const { return refusal_; }
-  Value Release() { return stack_.release(); }
 
   bool on_document_begin(error_code& /*ec*/) { return true; }
   bool on_document_end(error_code& /*ec*/) { return true; }
@@ -47,19 +87,19 @@ class Builder {
   bool on_object_begin(error_code& ec) { return Open(kObject, ec); }
   bool on_object_end(std::size_t n, error_code& /*ec*/) {
     open_.pop_back();
-    stack_.push_object(n);
+    sink_.push_object(n);
     return true;
   }
   bool on_array_begin(error_code& ec) { return Open(kArray, ec); }
   bool on_array_end(std::size_t n, error_code& /*ec*/) {
     open_.pop_back();
-    stack_.push_array(n);
+    sink_.push_array(n);
     return true;
   }
 
   bool on_key_part(BoostView part, std::size_t n, error_code& ec) {
     if (!CheckKey(n, ec)) return false;
-    stack_.push_chars(part);
+    sink_.push_chars(part);
     return true;
   }
   bool on_key(BoostView part, std::size_t n, error_code& ec) {
@@ -68,29 +108,30 @@ class Builder {
       return Refuse(fmt::format("more than {} members in an object", options_.limits.members_max),
                     ec);
     }
-    stack_.push_key(part);
+    sink_.push_key(part);
     return true;
   }
   bool on_string_part(BoostView part, std::size_t n, error_code& ec) {
     if (!CheckString(n, ec)) return false;
-    stack_.push_chars(part);
+    sink_.push_chars(part);
     return true;
   }
   bool on_string(BoostView part, std::size_t n, error_code& ec) {
     if (!CheckString(n, ec) || !CountElement(ec)) return false;
-    stack_.push_string(part);
-    return true;
+    sink_.push_string(part);
+    if (!sink_.ok()) ec = error::input_error;
+    return sink_.ok();
   }
 
   bool on_number_part(BoostView /*part*/, error_code& /*ec*/) { return true; }
   bool on_int64(std::int64_t n, BoostView /*text*/, error_code& ec) {
     if (!CountElement(ec)) return false;
-    stack_.push_int64(n);
+    sink_.push_int64(n);
     return true;
   }
   bool on_uint64(std::uint64_t n, BoostView /*text*/, error_code& ec) {
     if (!CountElement(ec)) return false;
-    stack_.push_uint64(n);
+    sink_.push_uint64(n);
     return true;
   }
   // Boost.JSON's own double may be off in the last place; from_chars is exact, so that a number
@@ -108,17 +149,17 @@ class Builder {
       exact = std::copysign(std::abs(approximate) < 1 ? 0.0 : HUGE_VAL, approximate);
     }
     if (!std::isfinite(exact)) return Refuse("number is too large", ec);
-    stack_.push_double(exact);
+    sink_.push_double(exact);
     return true;
   }
   bool on_bool(bool b, error_code& ec) {
     if (!CountElement(ec)) return false;
-    stack_.push_bool(b);
+    sink_.push_bool(b);
     return true;
   }
   bool on_null(error_code& ec) {
     if (!CountElement(ec)) return false;
-    stack_.push_null();
+    sink_.push_null();
     return true;
   }
   bool on_comment_part(BoostView /*part*/, error_code& /*ec*/) { return true; }
@@ -164,7 +205,7 @@ class Builder {
   }
 
   const ParseOptions& options_;
-  boost::json::value_stack stack_;
+  Sink& sink_;
   std::vector<Level> open_;
   std::string refusal_;
 };
@@ -229,9 +270,8 @@ std::string Reason(std::string_view text, std::size_t offset, const error_code& 
   return DescribeByte(static_cast<unsigned char>(text[offset]));
 }
 
-}  // namespace
-
-Result<Value> Parse(std::string_view text, const ParseOptions& options) {
+template <typename Sink>
+Result<void> Read(std::string_view text, const ParseOptions& options, Sink& sink) {
   const Limits& limits = options.limits;
   IL_CHECK(limits.depth_max <= kDepthCeiling);
   if (text.size() > limits.bytes_max) {
@@ -240,7 +280,7 @@ Result<Value> Parse(std::string_view text, const ParseOptions& options) {
   }
   boost::json::parse_options rules;
   rules.max_depth = kDepthCeiling + 1;  // ours is checked first, and named in the error
-  boost::json::basic_parser<Builder> parser(rules, options);
+  boost::json::basic_parser<Handler<Sink>> parser(rules, options, sink);
   error_code ec;
   const std::size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (ec) {
@@ -251,7 +291,22 @@ Result<Value> Parse(std::string_view text, const ParseOptions& options) {
   if (rest != std::string_view::npos && options.trailing == Trailing::kRefuse) {
     return BadJson(text, rest, "unexpected text after the JSON value");
   }
-  return parser.handler().Release();
+  return {};
+}
+
+}  // namespace
+
+Result<Value> Parse(std::string_view text, const ParseOptions& options) {
+  ValueSink sink;
+  IL_TRY_VOID(Read(text, options, sink));
+  return sink.release();
+}
+
+Result<void> Scan(std::string_view text, const ParseOptions& options, const OnString& on_string) {
+  StringSink sink(on_string);
+  auto read = Read(text, options, sink);
+  if (!sink.ok()) return std::move(sink).result();
+  return read;
 }
 
 std::string_view KindName(const Value& value) {

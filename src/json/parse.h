@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "base/result.h"
@@ -48,5 +49,13 @@ struct ParseOptions {
 // kBadJson: "line 3, column 14: unexpected character '}'". Lines end at \n and columns count code
 // points, both from 1; the details `line` and `column` hold them as numbers.
 Result<Value> Parse(std::string_view text, const ParseOptions& options = {});
+
+// Called per string; an error ends the reading and becomes its result.
+using OnString = std::function<Result<void>(std::string_view)>;
+
+// The same checks without making a value, for text that is kept as it is. `on_string` hears each
+// string that is a value, unescaped, also the ones that a duplicate key hides from Parse(); keys it
+// does not hear. The view dies when it returns.
+Result<void> Scan(std::string_view text, const ParseOptions& options, const OnString& on_string);
 
 }  // namespace interlock::json

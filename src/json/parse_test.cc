@@ -18,9 +18,14 @@ namespace {
 
 using std::string_literals::operator""s;
 
-// The message of the refusal, or the accepted value behind "ok: ".
+// The message of the refusal, or the accepted value behind "ok: ". Scan() must agree.
 std::string Outcome(std::string_view text, const ParseOptions& options = {}) {
   const Result<Value> result = Parse(text, options);
+  const auto scanned = Scan(text, options, [](std::string_view) -> Result<void> { return {}; });
+  EXPECT_EQ(scanned.ok(), result.ok()) << text.substr(0, 100);
+  if (!scanned.ok() && !result.ok()) {
+    EXPECT_EQ(scanned.error().message(), result.error().message());
+  }
   if (result.ok()) return "ok: " + Write(*result);
   EXPECT_EQ(result.error().code(), Errc::kBadJson);
   return result.error().message();
@@ -294,6 +299,32 @@ TEST(JsonParseTest, HostileNestingIsRefusedWithoutDeepRecursion) {
 
 TEST(JsonParseDeathTest, ADepthTheStackMayNotBearIsOurBug) {
   EXPECT_DEATH((void)Parse("1", {.limits = {.depth_max = 1025}}), "check failed");
+}
+
+TEST(JsonScanTest, HearsEveryStringThatIsAValueUnescaped) {
+  const std::string long_one(10'000, 'x');
+  std::vector<std::string> heard;
+  const auto result = Scan(R"({"key":"a","key":["b\u0041\n",{"k":""}],"n":1,"z":")" + long_one +
+                               R"(\t","\u0041":"last"})",
+                           {}, [&](std::string_view text) -> Result<void> {
+                             heard.emplace_back(text);
+                             return {};
+                           });
+  ASSERT_TRUE(result.ok()) << result.error();
+  EXPECT_EQ(heard, (std::vector<std::string>{"a", "bA\n", "", long_one + "\t", "last"}));
+}
+
+TEST(JsonScanTest, AnErrorFromTheCallerEndsItAndIsTheResult) {
+  int heard = 0;
+  const auto result = Scan(R"(["a","b","c)", {}, [&](std::string_view text) -> Result<void> {
+    ++heard;
+    if (text == "b") return Error(Errc::kForbidden, "no b");
+    return {};
+  });
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code(), Errc::kForbidden);
+  EXPECT_EQ(result.error().message(), "no b");
+  EXPECT_EQ(heard, 2);
 }
 
 }  // namespace
