@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernel/schema.h"
+#include "kernel/state.h"
 
 namespace interlock::kernel {
 
@@ -9,7 +10,7 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     for (const std::span<const db::NamedSql> noun :
-         std::array<std::span<const db::NamedSql>, 0>{}) {
+         std::array{StateStatements()}) {
       all.insert(all.end(), noun.begin(), noun.end());
     }
     return all;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "intercore/locks.h"
+#include "kernel/schema.h"
 #include "store/schema.h"
 #include "testing/locks_table.h"
 
@@ -18,6 +19,7 @@ constexpr std::array kStoreFixedTables = {
 std::span<const Folder> Folders() {
   static const std::array kFolders = {
       Folder{"intercore", {"ic", testing::kLocksSteps}, intercore::Statements(), {}},
+      Folder{"kernel", kernel::KernelSchema(), kernel::Statements(), {}},
       Folder{"store", store::ServerSchema(), store::Statements(), kStoreFixedTables},
   };
   return kFolders;
