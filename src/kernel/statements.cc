@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernel/schema.h"
+#include "kernel/sentinel.h"
 #include "kernel/state.h"
 
 namespace interlock::kernel {
@@ -10,7 +11,7 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     for (const std::span<const db::NamedSql> noun :
-         std::array{StateStatements()}) {
+         std::array{SentinelStatements(), StateStatements()}) {
       all.insert(all.end(), noun.begin(), noun.end());
     }
     return all;

@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS sentinels (
 );
 CREATE INDEX IF NOT EXISTS ic_sentinels_prune ON sentinels (last_fired)
   WHERE interval_s > 0 OR interval_s IS NULL;
+CREATE INDEX IF NOT EXISTS ic_sentinels_once ON sentinels (last_fired) WHERE interval_s = 0;
 
 CREATE TABLE IF NOT EXISTS runs (
   id              TEXT    NOT NULL PRIMARY KEY,
