@@ -1,6 +1,7 @@
 #include <array>
 
 #include "cli/command.h"
+#include "cli/compat.h"
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/setup.h"
@@ -15,6 +16,7 @@ constexpr std::array kGroups = {
     Group{"init", "Make the database, or bring it to this version", InitCommands},
     Group{"health", "Say whether the database can be used, and what to do if not", HealthCommands},
     Group{"migrate", "Go back to an earlier version of the database", MigrateCommands},
+    Group{"compat", "Move from temporary files into the database", CompatCommands},
     Group{"completion", "Complete command lines in a shell", CompletionCommands},
 };
 

@@ -1,6 +1,7 @@
 #include <array>
 #include <vector>
 
+#include "kernel/legacy.h"
 #include "kernel/schema.h"
 #include "kernel/sentinel.h"
 #include "kernel/state.h"
@@ -11,7 +12,7 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     for (const std::span<const db::NamedSql> noun :
-         std::array{SentinelStatements(), StateStatements()}) {
+         std::array{LegacyStatements(), SentinelStatements(), StateStatements()}) {
       all.insert(all.end(), noun.begin(), noun.end());
     }
     return all;

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "cli/command.h"
+
+namespace interlock::cli {
+
+// `ic compat`: the temporary files that hooks used before.
+std::span<const Command> CompatCommands();
+
+}  // namespace interlock::cli
