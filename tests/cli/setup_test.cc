@@ -290,5 +290,15 @@ TEST(SetupTest, HelpOpensNoDatabase) {
   EXPECT_EQ(place.Ic({"version"}).exit_code, 0);
 }
 
+TEST(SetupTest, TheReferenceInTheDocumentsIsWhatTheProgramSays) {
+  const IcPlace place;
+  const std::string document = Bytes(fs::path(INTERLOCK_DOCS) / "ic.md");
+  const std::string mark = "<!-- ic help --markdown -->\n";
+  const std::size_t start = document.find(mark);
+  ASSERT_NE(start, std::string::npos);
+  EXPECT_EQ(document.substr(start + mark.size()), "\n" + place.Ic({"help", "--markdown"}).out)
+      << "docs/ic.md: replace what follows the mark by what ic help --markdown prints";
+}
+
 }  // namespace
 }  // namespace interlock

@@ -253,7 +253,7 @@ def known_flags(tree):
     texts = []
     for program in tree.programs:
         for arguments in (["--help"], ["serve", "--help"], ["init", "--help"], ["who", "--help"],
-                          ["inbox", "--help"]):
+                          ["inbox", "--help"], ["help", "--markdown"]):
             ran = subprocess.run([program, *arguments], capture_output=True, text=True,
                                  stdin=subprocess.DEVNULL, timeout=30, check=False)
             texts.append(ran.stdout + ran.stderr)
