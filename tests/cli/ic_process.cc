@@ -125,6 +125,11 @@ IcProcess::IcProcess(const IcCall& call, const fs::path& place, const StartGate*
     ::dup2(::open(in.c_str(), O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     ::dup2(::open(out_.c_str(), flags, 0600), STDOUT_FILENO);
     ::dup2(::open(err_.c_str(), flags, 0600), STDERR_FILENO);
+    if (call.output == "closed") {
+      ::close(STDOUT_FILENO);
+    } else if (!call.output.empty()) {
+      ::dup2(::open(call.output.c_str(), O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+    }
     Restrict(call.unprivileged, call.file_bytes_max);
     if (::chdir(directory.c_str()) != 0) ::_exit(126);
     if (gate != nullptr) gate->Wait();

@@ -28,7 +28,8 @@ struct IcCall {
   // given to him first: IcPlace::GiveAway().
   bool unprivileged = false;
   std::optional<std::size_t> file_bytes_max = {};  // larger files cannot be written
-  std::string program = {};                        // empty = the built `ic`
+  std::string output = {};   // a file that is its stdout; "closed" = it has none
+  std::string program = {};  // empty = the built `ic`
 };
 
 // Holds back processes until it is opened, so that they start at the same moment.
