@@ -143,6 +143,7 @@ Result<Outcome> RunImport(Context& context, const Arguments& arguments) {
 
 Result<Outcome> RunClean(Context& context, const Arguments& arguments) {
   IL_TRY(const auto files, kernel::FindLegacyFiles(DirectoryIn(arguments)));
+  IL_TRY_VOID(context.Open(kernel::Database::Access::kRead));
   std::vector<Report> reports;
   reports.reserve(files.size());
   for (const LegacyFile& file : files) {
