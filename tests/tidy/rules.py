@@ -146,6 +146,20 @@ def sources_are_built(tree):
             yield path, 1, "is in no CMakeLists.txt, so nobody builds it"
 
 
+def labels_are_sanitized(tree):
+    """Every label of tests in src/ is among those that .ci/run tests for errors of memory."""
+    ci = ".ci/run"
+    found = re.search(r"ASAN_LABELS=\(([^)]*)\)", tree.text(ci)) if tree.exists(ci) else None
+    sanitized = found.group(1).split() if found else []
+    for path in tree.files:
+        if not path.startswith("src/") or os.path.basename(path) != "CMakeLists.txt":
+            continue
+        for number, line in tree.lines(path):
+            for label in re.findall(r"\bLABEL (\w+)", line.split("#")[0]):
+                if label not in sanitized:
+                    yield path, number, f"{label} is not among ASAN_LABELS of {ci}"
+
+
 def tests_have_a_subject(tree):
     """x_test.cc or x_by_y_test.cc stands beside x.h or x.cc."""
     for path in tree.cpp("src", "apps"):
@@ -329,6 +343,7 @@ def links_resolve(tree):
 
 RULES = [
     include_direction, foreign_doors, line_length, function_length, sources_are_built,
-    tests_have_a_subject, folder_readmes, banned_calls, project_is_read_once, leftovers,
-    white_space, pragma_once, documented_flags, documented_routes, links_resolve,
+    labels_are_sanitized, tests_have_a_subject, folder_readmes, banned_calls,
+    project_is_read_once, leftovers, white_space, pragma_once, documented_flags,
+    documented_routes, links_resolve,
 ]

@@ -67,6 +67,13 @@ BREACHES = {
          "src/base/clock_test.cc:1", "nobody builds it"),
         ({"apps/ic.cc": "\n"}, "apps/ic.cc:1", "nobody builds it"),
     ],
+    rules.labels_are_sanitized: [
+        ({"src/base/CMakeLists.txt": "il_test(a SOURCES clock.cc clock_test.cc\n  LABEL base)\n"},
+         "src/base/CMakeLists.txt:2", "base is not among ASAN_LABELS"),
+        ({"src/base/CMakeLists.txt": "il_test(a LABEL base SOURCES clock.cc clock_test.cc)\n",
+          ".ci/run": "ASAN_LABELS=(database\n  json)\n"},
+         "src/base/CMakeLists.txt:1", "base is not among ASAN_LABELS"),
+    ],
     rules.tests_have_a_subject: [
         ({"src/base/clocks_test.cc": "\n"}, "src/base/clocks_test.cc:1", "tests nothing"),
     ],
