@@ -78,7 +78,9 @@ class Running {
         mirror_(MakeMirror(options, storage_, clock, log)),
         health_(&storage_, clock, options.limits.ping_timeout),
         agents_(storage_, clock, random_, uuids_, options.limits,
-                [this](const auto& released) { reservations_.TellGone(released); }),
+                [this](const auto& agent, const auto& released) {
+                  reservations_.TellLeft(agent, released);
+                }),
         mail_(storage_, clock, uuids_, MailOptions(options.limits)),
         mailbox_(storage_, clock),
         planning_(storage_, clock, uuids_, options.limits),

@@ -151,6 +151,14 @@ Result<Texts> PatternsOf(ReserveRequest& body) {
   return std::move(*body.path_patterns);
 }
 
+// A key is for one project, so what its bearer says of an agent counts there only; a token proves
+// who the agent is.
+service::WaitQueue::Reach ReachOf(const auth::Caller& caller) {
+  const bool anywhere = caller.mode == auth::Caller::Mode::kLocal ||
+                        caller.identity == auth::Caller::Identity::kProved;
+  return anywhere ? service::WaitQueue::Reach::kEverywhere : service::WaitQueue::Reach::kProject;
+}
+
 awaitable<Result<Response>> PostReservation(App& app, Request request) {
   IL_CO_TRY(ReserveRequest body, DecodeBody<ReserveRequest>(request));
   if (domain::Trim(body.agent_id).empty()) {
@@ -167,6 +175,7 @@ awaitable<Result<Response>> PostReservation(App& app, Request request) {
   wish.reason = std::move(body.reason).value_or("");
   wish.ttl_minutes = body.ttl_minutes.value_or(0);
   wish.patience = std::chrono::seconds(body.wait_seconds.value_or(0));
+  wish.reach = ReachOf(request.caller);
   if (wish.patience.count() > 0 && request.watch_peer) request.watch_peer();
   IL_CO_TRY(const Reservations::Verdict verdict,
             co_await app.reservations.Reserve(std::move(wish)));

@@ -410,6 +410,7 @@ awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string co
 
 awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
   using Released = std::vector<domain::Reservation>;
+  const std::string id = ref.id;
   auto write = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Released> {
     const Timestamp now = clock_.Now();
     IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
@@ -421,7 +422,7 @@ awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
     return released;
   };
   IL_CO_TRY(const Released released, co_await AwaitWrite<Released>(storage_, std::move(write)));
-  if (on_released_ && !released.empty()) on_released_(released);
+  if (on_left_) on_left_(id, released);
   co_return Result<void>();
 }
 

@@ -36,18 +36,19 @@ struct AgentRef {
 // limit is kInvalidArgument.
 class Agents {
  public:
-  // Hears of reservations that are released since their owner goes.
-  using OnReleased = std::function<void(const std::vector<domain::Reservation>&)>;
+  // Hears of an agent that goes, by its id, and of the reservations that are released with it.
+  using OnLeft =
+      std::function<void(const std::string& agent, const std::vector<domain::Reservation>&)>;
 
   // All must outlive it.
   Agents(Storage& storage, Clock& clock, RandomSource& random, UuidMaker& uuids,
-         const Limits& limits = {}, OnReleased on_released = {})
+         const Limits& limits = {}, OnLeft on_left = {})
       : storage_(storage),
         clock_(clock),
         random_(random),
         uuids_(uuids),
         limits_(limits),
-        on_released_(std::move(on_released)) {}
+        on_left_(std::move(on_left)) {}
 
   struct Registration {
     std::string project = {};
@@ -126,7 +127,7 @@ class Agents {
   RandomSource& random_;
   UuidMaker& uuids_;
   const Limits limits_;
-  const OnReleased on_released_;
+  const OnLeft on_left_;
 };
 
 // The agent object as lists, answers and events show it: no token, no policies.

@@ -308,6 +308,11 @@ domain::Message LetterToHolder(const Reservation& taken, const Reservations::Ref
 
 }  // namespace
 
+Result<Standing> FindStanding(db::Connection& connection, const std::string& agent) {
+  IL_TRY(const auto found, store::FindAgent(connection, agent));
+  return Standing{.registered = found.has_value(), .left = found && found->deregistered_at};
+}
+
 Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRules& rules,
                        std::span<const WaitQueue::Earlier> earlier, Refusal refusal) {
   Granting granting(tx, claims, rules, refusal);

@@ -40,12 +40,20 @@ struct GrantRules {
   std::int64_t held_max;
 };
 
+// What the server knows of an agent.
+struct Standing {
+  bool registered = false;  // now or once: nobody else has its id
+  bool left = false;        // it has deregistered
+};
+Result<Standing> FindStanding(db::Connection& connection, const std::string& agent);
+
 struct Tried {
   Reservations::Verdict verdict;               // Granted or Refused
   WaitQueue::Blockers blockers = {};           // of a refusal
   std::optional<Timestamp> first_expiry = {};  // of the reservations among them
   // Who waits for what was granted all the same, since the agent held it already.
   std::vector<WaitQueue::Ticket> passed = {};
+  Standing standing = {};  // of the agent; looked up only for one that waits
 };
 
 // Whether a refusal is to be told: of one that goes on waiting, those who wait before it are named

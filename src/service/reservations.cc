@@ -24,6 +24,14 @@ using domain::Reservation;
 
 constexpr WaitQueue::Ticket kBehindAll = std::numeric_limits<WaitQueue::Ticket>::max();
 
+// One of the times that a wish is tried.
+struct Turn {
+  WaitQueue::Ticket ticket = kBehindAll;
+  Refusal refusal = Refusal::kToBeTold;
+  bool waits = false;      // or would, were it refused
+  bool must_live = false;  // the agent had not left when it began to wait
+};
+
 // A place in the queue, given up in any case.
 class Place {
  public:
@@ -84,6 +92,14 @@ awaitable<bool> HasHungUp() {
   co_return state.cancelled() != boost::asio::cancellation_type::none;
 }
 
+Error HasLeft(const std::string& agent) {
+  return {
+      Errc::kNotFound,
+      fmt::format("the agent {} deregistered while it waited, and was granted nothing: register "
+                  "it again with POST /api/agents, then ask again",
+                  agent)};
+}
+
 Error Stopping() {
   return {Errc::kUnavailable, "the server is stopping; ask again when it is back"};
 }
@@ -129,25 +145,40 @@ class Reservations::Attempt {
   }
 
   static awaitable<Result<Tried>> Try(Reservations& owner, std::shared_ptr<const Claims> claims,
-                                      WaitQueue::Ticket ticket, Refusal refusal) {
-    auto write = [&owner, claims = std::move(claims), ticket, refusal](db::Transaction& tx) {
+                                      Turn turn) {
+    auto write = [&owner, claims = std::move(claims), turn](db::Transaction& tx) -> Result<Tried> {
+      Standing standing;
+      if (turn.waits) {
+        IL_TRY(standing, FindStanding(tx.connection(), claims->agent));
+      }
+      if (turn.must_live && standing.left) return HasLeft(claims->agent);
       // Inside, where writes stand in line: whoever joined before this moment comes first, and what
       // ran out while this write stood in line holds no more.
-      const auto earlier = owner.waits_.Before(claims->project, ticket);
-      return TryGrant(tx, *claims, owner.Rules(), earlier, refusal);
+      const auto earlier = owner.waits_.Before(claims->project, turn.ticket);
+      IL_TRY(Tried tried, TryGrant(tx, *claims, owner.Rules(), earlier, turn.refusal));
+      tried.standing = standing;
+      return tried;
     };
     return AwaitWrite<Tried>(owner.storage_, std::move(write));
   }
 
+  struct Patience {
+    std::chrono::seconds time;
+    WaitQueue::Reach reach;
+    Standing standing;  // of the agent, when it began to wait
+  };
   // Tries whenever something that was in the way has gone, until its time is up.
   static awaitable<Result<Verdict>> Wait(Reservations& owner, std::shared_ptr<const Claims> claims,
-                                         std::chrono::seconds patience) {
+                                         Patience how) {
+    const std::chrono::seconds patience = how.time;
     const auto signal = std::make_shared<Signal>();
     const Duration deadline = owner.clock_.Monotonic() + patience;
     const Alarm last_call(owner.clock_, patience, signal);
     auto wanted = std::make_shared<WaitQueue::Wanted>();
     wanted->project = claims->project;
     wanted->agent = claims->agent;
+    wanted->reach = how.reach;
+    wanted->registered = how.standing.registered;
     for (const Claims::One& one : claims->all) wanted->patterns.push_back(one.pattern);
     wanted->access = claims->access;
     wanted->reason = claims->reason;
@@ -161,8 +192,11 @@ class Reservations::Attempt {
       }
       owner.waits_.BeginTry(ticket);
       const bool last = owner.clock_.Monotonic() >= deadline;
-      Result<Tried> tried =
-          co_await Try(owner, claims, ticket, last ? Refusal::kToBeTold : Refusal::kGoesOn);
+      const Turn turn = {.ticket = ticket,
+                         .refusal = last ? Refusal::kToBeTold : Refusal::kGoesOn,
+                         .waits = true,
+                         .must_live = !how.standing.left};
+      Result<Tried> tried = co_await Try(owner, claims, turn);
       const bool gone = co_await HasHungUp();
       if (gone) {
         // Nobody will hear of a grant. One of unknown outcome may be one.
@@ -255,13 +289,16 @@ void Reservations::PublishConflict(const Claims& claims, const Refused& refused)
 awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {
   IL_CO_TRY_VOID(CheckTexts(wish));
   const std::chrono::seconds patience = wish.patience;
+  const WaitQueue::Reach reach = wish.reach;
   IL_CO_TRY(auto claims, Attempt::Prepare(*this, std::move(wish)));
-  const Refusal first = patience.count() > 0 ? Refusal::kGoesOn : Refusal::kToBeTold;
-  IL_CO_TRY(Tried tried, co_await Attempt::Try(*this, claims, kBehindAll, first));
+  const bool waits = patience.count() > 0;
+  const Turn first = {.refusal = waits ? Refusal::kGoesOn : Refusal::kToBeTold, .waits = waits};
+  IL_CO_TRY(Tried tried, co_await Attempt::Try(*this, claims, first));
+  const Attempt::Patience how = {patience, reach, tried.standing};
   const bool in_the_way = std::holds_alternative<Refused>(tried.verdict);
   Verdict verdict = Hear(std::move(tried));
-  if (in_the_way && patience.count() > 0) {
-    IL_CO_TRY(verdict, co_await Attempt::Wait(*this, claims, patience));
+  if (in_the_way && waits) {
+    IL_CO_TRY(verdict, co_await Attempt::Wait(*this, claims, how));
   }
   if (const auto* refused = std::get_if<Refused>(&verdict)) PublishConflict(*claims, *refused);
   co_return verdict;
@@ -386,6 +423,11 @@ void Reservations::TellGone(const std::vector<Reservation>& gone) {
   ids.reserve(gone.size());
   for (const Reservation& one : gone) ids.push_back(one.id);
   waits_.Gone(ids);
+}
+
+void Reservations::TellLeft(std::string_view agent, const std::vector<Reservation>& released) {
+  waits_.LookAgain(agent);
+  if (!released.empty()) TellGone(released);
 }
 
 std::size_t Reservations::CountWaiting(const std::optional<std::string>& project) const {

@@ -53,8 +53,9 @@ class Reservations {
     bool literal = false;               // they are paths, whatever characters they have
     domain::Access access = domain::Access::kShared;
     std::string reason = {};
-    std::int64_t ttl_minutes = 0;      // domain::LeaseFor()
-    std::chrono::seconds patience{0};  // how long it may wait for its turn
+    std::int64_t ttl_minutes = 0;                         // domain::LeaseFor()
+    std::chrono::seconds patience{0};                     // how long it may wait for its turn
+    WaitQueue::Reach reach = WaitQueue::Reach::kProject;  // of whoever asks
   };
   struct Granted {
     std::vector<domain::Reservation> reservations;  // one per pattern, in their order
@@ -70,7 +71,8 @@ class Reservations {
 
   // A claim that the agent already holds is the same reservation again, with the later end. An
   // invalid pattern: kInvalidPattern and its like. More than the agent may hold: kRateLimited,
-  // reservation_limit. Cancelling a wait leaves nothing behind.
+  // reservation_limit. Cancelling a wait leaves nothing behind. An agent that deregisters while it
+  // waits is granted nothing any more: kNotFound.
   boost::asio::awaitable<Result<Verdict>> Reserve(Wish wish);
 
   struct Question {
@@ -115,9 +117,10 @@ class Reservations {
   std::string Json(const domain::Reservation& reservation) const;
   std::string ListJson(const std::vector<domain::Reservation>& reservations) const;
 
-  // These reservations are gone; whoever waits for their paths may go on. For the sweeper, and for
-  // an agent that deregisters.
+  // These reservations are gone; whoever waits for their paths may go on.
   void TellGone(const std::vector<domain::Reservation>& gone);
+  // The agent has deregistered, and these were released: its own waits end, too.
+  void TellLeft(std::string_view agent, const std::vector<domain::Reservation>& released);
 
   // Ends every wait with kUnavailable. REQUIRES: before storage is stopped.
   void StopWaits() { waits_.Stop(); }

@@ -16,7 +16,7 @@
 #include "service/agents.h"
 #include "service/mail.h"
 #include "service/reservations.h"
-#include "service/service_fixture.h"
+#include "service/reservations_fixture.h"
 #include "service/sweeper.h"
 #include "testing/captured_log.h"
 #include "testing/on_threads.h"
@@ -39,7 +39,7 @@ constexpr db::Sql kEventTypes =
     "SELECT type FROM events WHERE type LIKE 'reservation.%' ORDER BY cursor";
 constexpr db::Sql kRows = "SELECT count(*) FROM reservations";
 
-class HoldersTest : public ServiceTest {
+class HoldersTest : public ReservationsTest {
  public:
   ~HoldersTest() override {
     for (const auto& sweeper : sweepers_) sweeper->Stop();
@@ -59,6 +59,15 @@ class HoldersTest : public ServiceTest {
   }
   Reservation Grant(const std::string& agent, const std::string& pattern, std::int64_t lease = 30) {
     return std::get<Granted>(TryReserve(agent, pattern, lease).value()).reservations.at(0);
+  }
+  Asker BeginWait(const std::string& agent, const std::string& pattern,
+                  const std::string& project = "p") {
+    return Begin(reservations_, {.project = project,
+                                 .agent = agent,
+                                 .patterns = {pattern},
+                                 .access = Access::kExclusive,
+                                 .patience = seconds(20),
+                                 .reach = WaitQueue::Reach::kEverywhere});
   }
   bool IsThere(const Reservation& reservation) {
     return Run(reservations_.Get({.id = reservation.id})).ok();
@@ -101,9 +110,10 @@ class HoldersTest : public ServiceTest {
   Logger log_{clock_, captured_};
   UuidMaker uuids_{clock_, random_};
   Reservations reservations_{*storage_, clock_, uuids_, {}, {}};
-  Agents agents_{*storage_, clock_,
-                 random_,   uuids_,
-                 {},        [this](const auto& released) { reservations_.TellGone(released); }};
+  Agents agents_{
+      *storage_, clock_, random_, uuids_, {}, [this](const auto& agent, const auto& released) {
+        reservations_.TellLeft(agent, released);
+      }};
   Mail mail_{*storage_, clock_, uuids_, {}};
   std::atomic<std::size_t> swept_ = 0;
   std::vector<std::unique_ptr<Sweeper>> sweepers_;
@@ -136,18 +146,53 @@ TEST_F(HoldersTest, AHeartbeatDoesNotReviveWhatRanOut) {
 TEST_F(HoldersTest, WhoLeavesReleasesWhatItHeldAndThoseWhoWaitGoOn) {
   const std::string id = Register().id;
   Grant(id, "x");
-  auto waiting = std::async(std::launch::async, [this] {
-    return Run(reservations_.Reserve({.project = "p",
-                                      .agent = "b",
-                                      .patterns = {"x"},
-                                      .access = Access::kExclusive,
-                                      .patience = seconds(20)}));
-  });
-  while (reservations_.waiting() == 0) std::this_thread::yield();
+  auto waiting = BeginWait("b", "x");
   ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
   EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
   EXPECT_THAT(Events(),
               ElementsAre("reservation.created", "reservation.released", "reservation.created"));
+}
+
+TEST_F(HoldersTest, WhoLeavesIsGrantedNothingAnyMore) {
+  const std::string id = Register().id;
+  const Reservation held = Grant("b", "x");
+  auto waiting = BeginWait(id, "x");
+  ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
+  const auto answer = waiting.get();
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().http_status(), 404);
+  EXPECT_EQ(reservations_.waiting(), 0U);
+  ASSERT_TRUE(Run(reservations_.Release({.id = held.id, .agent = "b"})).ok());
+  EXPECT_THAT(Events(), ElementsAre("reservation.created", "reservation.released"));
+}
+
+// Whoever deregistered before may ask, as anybody may, and wait.
+TEST_F(HoldersTest, WhoLeftBeforeWaitsLikeAnybody) {
+  const std::string id = Register().id;
+  ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
+  const Reservation held = Grant("b", "x");
+  auto waiting = BeginWait(id, "x");
+  ASSERT_TRUE(Run(reservations_.Release({.id = held.id, .agent = "b"})).ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+}
+
+// Both agents are of project p, and work in q too.
+TEST_F(HoldersTest, AgentsThatWaitForEachOtherInTwoProjectsAreFound) {
+  const std::string a = Register().id;
+  const std::string b = Register().id;
+  const Reservation held = Grant(b, "x");
+  ASSERT_TRUE(
+      Run(reservations_.Reserve(
+              {.project = "q", .agent = a, .patterns = {"y"}, .access = Access::kExclusive}))
+          .ok());
+  auto first = BeginWait(a, "x");
+  const auto second = BeginWait(b, "y", "q").get();
+  ASSERT_TRUE(second.ok());
+  const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&*second);
+  ASSERT_NE(deadlocked, nullptr);
+  EXPECT_THAT(deadlocked->agents, ElementsAre(b, a));
+  ASSERT_TRUE(Run(reservations_.Release({.id = held.id, .agent = b})).ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(first.get().value()));
 }
 
 TEST_F(HoldersTest, ASessionThatStillHoldsFilesIsNotTakenOver) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "service/grant.h"
-#include "service/service_fixture.h"
+#include "service/reservations_fixture.h"
 #include "testing/on_threads.h"
 #include "testing/random.h"
 
@@ -33,7 +33,7 @@ using Refused = Reservations::Refused;
 
 constexpr db::Sql kEventTypes = "SELECT type FROM events ORDER BY cursor";
 
-class ReservationsServiceTest : public ServiceTest {
+class ReservationsServiceTest : public ReservationsTest {
  protected:
   static Reservations::Wish Wish(const std::string& agent, Texts patterns) {
     return {.project = "p",
@@ -47,19 +47,11 @@ class ReservationsServiceTest : public ServiceTest {
   Reservation Grant(const std::string& agent, const std::string& pattern) {
     return std::get<Granted>(Reserve(Wish(agent, {pattern}))).reservations.at(0);
   }
-  // Begins to wait; the test goes on when it stands in the queue, or has its answer.
-  std::future<Result<Verdict>> BeginWait(const std::string& agent, const std::string& pattern,
-                                         seconds patience = seconds(20)) {
-    const std::size_t before = reservations_.waiting();
+  Asker BeginWait(const std::string& agent, const std::string& pattern,
+                  seconds patience = seconds(20)) {
     Reservations::Wish wish = Wish(agent, {pattern});
     wish.patience = patience;
-    auto waiting = std::async(std::launch::async, [this, wish = std::move(wish)]() mutable {
-      return Run(reservations_.Reserve(std::move(wish)));
-    });
-    while (reservations_.waiting() == before &&
-           waiting.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
-    }
-    return waiting;
+    return Begin(reservations_, std::move(wish));
   }
   Texts Events() {
     Texts types;

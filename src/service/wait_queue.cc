@@ -117,6 +117,15 @@ void WaitQueue::LookAgain(std::span<const Ticket> tickets) {
   }
 }
 
+void WaitQueue::LookAgain(std::string_view agent) {
+  MutexLock lock(mutex_);
+  for (auto& [ticket, waiter] : waiters_) {
+    if (waiter.wanted->agent != agent) continue;
+    if (waiter.trying) waiter.look_again = true;
+    waiter.wake();
+  }
+}
+
 std::vector<WaitQueue::Earlier> WaitQueue::Before(std::string_view project, Ticket before) const {
   MutexLock lock(mutex_);
   std::vector<Earlier> earlier;
@@ -154,15 +163,18 @@ WaitQueue::Next WaitQueue::EndTry(Ticket ticket, Blockers blockers) {
   return waiter.deadlock.empty() ? Next::kSleep : Next::kGiveUp;
 }
 
+bool WaitQueue::Holds(const Wanted& wanted, std::string_view agent, std::string_view project) {
+  if (wanted.agent != agent) return false;
+  return wanted.project == project || (wanted.registered && wanted.reach == Reach::kEverywhere);
+}
+
 std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
   const Wanted& first = *waiters_.at(start).wanted;
   if (!behind_agent_.contains(first.agent) && !behind_wait_.contains(start)) return {};
   std::unordered_map<std::string_view, std::vector<Ticket>> waits_of;  // not yet reached
   for (const auto& [ticket, waiter] : waiters_) {
     const bool counts = ticket != start && waiter.deadlock.empty();
-    if (counts && waiter.wanted->project == first.project) {
-      waits_of[waiter.wanted->agent].push_back(ticket);
-    }
+    if (counts) waits_of[waiter.wanted->agent].push_back(ticket);
   }
   std::unordered_map<Ticket, Ticket> reached_from;
   std::vector<Ticket> open = {start};
@@ -179,12 +191,16 @@ std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
       if (reached_from.emplace(ticket, at).second) open.push_back(ticket);
     };
     const Blockers& blockers = waiters_.at(at).blockers;
+    const std::string& project = waiters_.at(at).wanted->project;
     for (const Hold& hold : blockers.holds) {
-      if (hold.agent == first.agent) return circle_from(at);
+      if (Holds(first, hold.agent, project)) return circle_from(at);
       const auto next = waits_of.find(hold.agent);
       if (next == waits_of.end()) continue;
-      std::ranges::for_each(next->second, reach);
-      waits_of.erase(next);
+      std::erase_if(next->second, [&](Ticket ticket) {
+        const bool its = Holds(*waiters_.at(ticket).wanted, hold.agent, project);
+        if (its) reach(ticket);
+        return its;
+      });
     }
     for (const EarlierWait& wait : blockers.waits) {
       if (wait.ticket == start) return circle_from(at);
@@ -202,7 +218,12 @@ void WaitQueue::BreakCircles(Ticket ticket) {
     const auto youngest = std::ranges::max_element(circle);
     std::ranges::rotate(circle, youngest);
     Waiter& loser = waiters_.at(circle.front());
-    for (const Ticket one : circle) loser.deadlock.push_back(waiters_.at(one).wanted->agent);
+    for (const Ticket one : circle) {
+      const Wanted& wanted = *waiters_.at(one).wanted;
+      const bool may_know =
+          loser.wanted->reach == Reach::kEverywhere || loser.wanted->project == wanted.project;
+      if (may_know) loser.deadlock.push_back(wanted.agent);
+    }
     loser.wake();
   }
 }

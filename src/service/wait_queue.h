@@ -28,10 +28,15 @@ class WaitQueue {
  public:
   using Ticket = std::uint64_t;  // whoever came first has the lower one
 
+  // Where whoever asks for a wait may work: in one project, or in all of them.
+  enum class Reach : std::uint8_t { kProject, kEverywhere };
+
   // What somebody waits for. Never changes.
   struct Wanted {
     std::string project;
     std::string agent;
+    Reach reach = Reach::kProject;
+    bool registered = false;  // the agent is: the server made its id, which nobody else has
     std::vector<glob::Pattern> patterns;
     domain::Access access;
     std::string reason;
@@ -86,9 +91,13 @@ class WaitQueue {
   // The try failed, for these reasons.
   Next EndTry(Ticket ticket, Blockers blockers) IL_EXCLUDES(mutex_);
 
-  // The agents of a circle of waits in one project, each of which is in the way of the one before
-  // it, of which this, the first, is the youngest: it must give up. Empty when it need not. To be
-  // asked whenever it is woken.
+  // The agents of a circle of waits, each of which is in the way of the one before it, of which
+  // this, the first, is the youngest: it must give up. Empty when it need not. To be asked whenever
+  // it is woken.
+  //
+  // A circle may lead through several projects, where it is known that one agent waits here and
+  // holds there. An id that nobody registered may be another agent in each project, and who may
+  // work in one project only is not believed to be somebody of another. Nor is it told who is.
   std::vector<std::string> Deadlock(Ticket ticket) const IL_EXCLUDES(mutex_);
 
   // These reservations no longer hold.
@@ -99,6 +108,8 @@ class WaitQueue {
 
   // Something was granted that these did not know to be in their way.
   void LookAgain(std::span<const Ticket> tickets) IL_EXCLUDES(mutex_);
+  // Something happened to the agent itself.
+  void LookAgain(std::string_view agent) IL_EXCLUDES(mutex_);
 
   bool stopped() const IL_EXCLUDES(mutex_);
 
@@ -125,6 +136,8 @@ class WaitQueue {
     std::vector<std::string> deadlock = {};
   };
 
+  // What the agent holds in the project is held by whoever waits for this.
+  static bool Holds(const Wanted& wanted, std::string_view agent, std::string_view project);
   // Takes a wait that has ended out of the list, or puts what it was granted in its place.
   static void Replace(Blockers& blockers, Ticket ticket, const Granted& granted);
   void CountHolds(const Waiter& waiter, int by) IL_REQUIRES(mutex_);

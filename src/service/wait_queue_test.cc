@@ -18,13 +18,17 @@ using Next = WaitQueue::Next;
 using Ticket = WaitQueue::Ticket;
 using Blockers = WaitQueue::Blockers;
 using Hold = WaitQueue::Hold;
+using Reach = WaitQueue::Reach;
 
 class WaitQueueTest : public ::testing::Test {
  protected:
-  Ticket Join(const std::string& agent, const std::string& project = "p") {
+  Ticket Join(const std::string& agent, const std::string& project = "p",
+              Reach reach = Reach::kProject) {
     auto wanted = std::make_shared<WaitQueue::Wanted>();
     wanted->project = project;
     wanted->agent = agent;
+    wanted->reach = reach;
+    wanted->registered = agent.starts_with("id-");
     wanted->access = Access::kExclusive;
     const Ticket ticket = queue_.Join(wanted, [this, agent] { ++woken_[agent]; }).value();
     return ticket;
@@ -113,11 +117,51 @@ TEST_F(WaitQueueTest, WhatGoesToAnotherIsLookedAtAgain) {
   EXPECT_EQ(queue_.EndTry(a, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
 }
 
-TEST_F(WaitQueueTest, ProjectsMakeNoCircleTogether) {
+TEST_F(WaitQueueTest, ACircleLeadsThroughProjectsWhereTheAgentsAreKnownToBeTheSame) {
+  using Circle = std::vector<std::string>;
+  const struct {
+    const char* a;
+    const char* b;
+    Reach reach_of_a, reach_of_b;
+    bool circle;
+  } kCases[] = {
+      {"id-a", "id-b", Reach::kEverywhere, Reach::kEverywhere, true},
+      {"id-a", "b", Reach::kEverywhere, Reach::kEverywhere, false},  // another b
+      {"a", "id-b", Reach::kEverywhere, Reach::kEverywhere, false},
+      {"id-a", "id-b", Reach::kProject, Reach::kEverywhere, false},  // it may lie about being a
+      {"id-a", "id-b", Reach::kEverywhere, Reach::kProject, false},
+  };
+  for (const auto& one : kCases) {
+    SCOPED_TRACE(std::string(one.a) + one.b);
+    const Ticket a = Join(one.a, "p", one.reach_of_a);
+    const Ticket b = Join(one.b, "q", one.reach_of_b);
+    EXPECT_EQ(Try(a, {.holds = {{"rb", one.b}}}), Next::kSleep);
+    EXPECT_EQ(Try(b, {.holds = {{"ra", one.a}}}), one.circle ? Next::kGiveUp : Next::kSleep);
+    EXPECT_EQ(queue_.Deadlock(b), one.circle ? Circle({one.b, one.a}) : Circle());
+    queue_.Leave(a);
+    queue_.Leave(b);
+  }
+}
+
+// c works in p with a key of p; a and b work in both projects.
+TEST_F(WaitQueueTest, ACircleMayPassThroughWaitsOfOneProjectAndTellsThemNothingOfOthers) {
+  const Ticket a = Join("id-a", "p", Reach::kEverywhere);
+  const Ticket b = Join("id-b", "q", Reach::kEverywhere);
+  const Ticket c = Join("c", "p");
+  EXPECT_EQ(Try(c, {.holds = {{"rb", "id-b"}}}), Next::kSleep);
+  EXPECT_EQ(Try(a, {.holds = {{"rc", "c"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "id-a"}}}), Next::kSleep) << "c is younger";
+  EXPECT_THAT(queue_.Deadlock(c), ElementsAre("c", "id-a"));
+}
+
+// Two agents of one name in two projects: what the one reaches is not reached by the other.
+TEST_F(WaitQueueTest, AWaitOfTheSameNameElsewhereHidesNoCircle) {
+  const Ticket other = Join("b", "q");
+  const Ticket b = Join("b", "p");
   const Ticket a = Join("a", "p");
-  const Ticket b = Join("b", "q");
-  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}}}), Next::kSleep);
-  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep) << "another a";
+  EXPECT_EQ(Try(other, {.holds = {{"rx", "x"}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep);
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}}}), Next::kGiveUp);
 }
 
 TEST_F(WaitQueueTest, ACircleThatClosesAgainIsFoundAgain) {

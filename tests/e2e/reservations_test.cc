@@ -250,6 +250,20 @@ TEST_F(ReservationsTest, ADeadlockEndsWithTheYoungest) {
               AllOf(HasSubstr(R"("error":"deadlock")"), HasSubstr(R"("cycle":["b","a"])")));
 }
 
+TEST_F(ReservationsTest, ADeadlockThroughTwoProjectsIsFoundAmongRegisteredAgents) {
+  const std::string ada = Register("p", "ada");
+  const std::string ben = Register("p", "ben");
+  const auto in_q = [](std::string wish) { return wish.replace(wish.find("\"p\""), 3, "\"q\""); };
+  Grant(ada, "x");
+  Made(in_q(Wish(ben, "y")));
+  HttpClient older = server_->Connect();
+  ASSERT_TRUE(older.Request("POST", kAll, in_q(Wish(ada, "y", R"(,"wait_seconds":25)"))));
+  AwaitWaiters(1);
+  const HttpAnswer answer = Ask("POST", kAll, Wish(ben, "x", R"(,"wait_seconds":25)"));
+  EXPECT_EQ(answer.status, 409);
+  EXPECT_THAT(answer.body, HasSubstr(R"("cycle":[")" + ben + R"(",")" + ada + R"("])"));
+}
+
 TEST_F(ReservationsTest, StoppingAnswersThoseWhoWaitAtOnce) {
   const auto server = Start({"--db=other.db"});
   HttpClient client = server->Connect();
