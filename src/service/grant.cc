@@ -128,6 +128,18 @@ Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, co
   return patterns;
 }
 
+// Nobody else was granted what it holds: a clock that was set back may have brought it to life
+// after that. What is too much to compare counts as not alone, as a renewal of it would be refused.
+Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Timestamp now) {
+  IL_TRY(const glob::Pattern pattern, store::ParseClaim(held.pattern, held.literal));
+  glob::Budget budget;
+  const auto conflicts = store::FindConflicts(
+      connection, {held.project, held.agent, pattern, held.access}, now, Duration(0), budget);
+  if (conflicts.ok()) return conflicts->empty();
+  if (conflicts.error().code() == Errc::kPatternTooComplex) return false;
+  return conflicts.error();
+}
+
 // One attempt to grant.
 class Granting {
  public:
@@ -330,15 +342,22 @@ Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref
   glob::Budget budget;
   // Also of one that holds: a clock that was set back may have brought it to life after somebody
   // else was granted its paths.
+  const std::string project = own.project;
+  const std::string agent = own.agent;
+  const store::Claim claim = {project, agent, pattern, own.access};
   IL_TRY(auto conflicts,
-         store::FindConflicts(tx.connection(), {own.project, own.agent, pattern, own.access},
-                              rules.now, rules.grace, budget));
+         store::FindConflicts(tx.connection(), claim, rules.now, rules.grace, budget));
   if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
   if (!domain::IsActive(own, rules.now)) {
-    IL_TRY(const std::int64_t held,
-           store::CountHeldBy(tx.connection(), own.project, own.agent, rules.now));
-    if (held >= rules.held_max) return TooMany(held, 1, rules);
-    IL_TRY(own.fence, store::TakeFence(tx, own.project));
+    IL_TRY(auto same, store::FindSame(tx.connection(), claim, rules.now));
+    if (same) {
+      own = *std::move(same);  // the agent has asked for the paths again since: once is enough
+    } else {
+      IL_TRY(const std::int64_t held,
+             store::CountHeldBy(tx.connection(), own.project, own.agent, rules.now));
+      if (held >= rules.held_max) return TooMany(held, 1, rules);
+      IL_TRY(own.fence, store::TakeFence(tx, own.project));
+    }
   }
   own.expires_at = std::max(own.expires_at, rules.now + lease);
   IL_TRY_VOID(store::UpdateReservation(tx, own));
@@ -412,6 +431,8 @@ Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string
   IL_TRY(auto held, ListHeld(tx.connection(), project, agent, now));
   for (Reservation& one : held) {
     if (one.expires_at >= now + lease) continue;
+    IL_TRY(const bool alone, HoldsAlone(tx.connection(), one, now));
+    if (!alone) continue;
     one.expires_at = now + lease;
     IL_TRY_VOID(store::UpdateReservation(tx, one));
     IL_TRY_VOID(

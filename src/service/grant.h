@@ -66,6 +66,7 @@ Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRul
                        std::span<const WaitQueue::Earlier> earlier,
                        Refusal refusal = Refusal::kToBeTold);
 
+// One that ran out, and that the agent has asked for again since: that one is renewed instead.
 Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
                                const GrantRules& rules);
 // Refused when what the owner keeps, or anybody else holds, is in the way of the new owner.
@@ -86,7 +87,8 @@ Result<domain::Reservation> ForceReleaseReservation(db::Transaction& tx,
 Result<std::vector<domain::Reservation>> UndoGrant(db::Transaction& tx, const Claims& claims,
                                                    Timestamp now);
 
-// Everything that the agent holds, in the project or (nothing) in every one.
+// Everything that the agent holds, in the project or (nothing) in every one. What another holds as
+// well, since a clock was set back, is left to run out.
 Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string>& project,
                             const std::string& agent, Duration lease, Timestamp now);
 // The same; gives what it released.

@@ -143,6 +143,18 @@ TEST_F(HoldersTest, AHeartbeatDoesNotReviveWhatRanOut) {
   EXPECT_EQ(Run(reservations_.Get({.id = held.id})).value(), held);
 }
 
+TEST_F(HoldersTest, AHeartbeatAfterTheClockWasSetBackKeepsNothingThatAnotherHolds) {
+  const std::string id = Register().id;
+  const Reservation held = Grant(id, "x");
+  const Reservation own = Grant(id, "y");
+  clock_.Advance(minutes(31));
+  Grant("b", "*x");
+  clock_.JumpWallClock(-minutes(10));
+  ASSERT_TRUE(Run(agents_.Heartbeat({.id = id}, {.renew_minutes = 60})).ok());
+  EXPECT_EQ(Run(reservations_.Get({.id = held.id})).value(), held);
+  EXPECT_EQ(Run(reservations_.Get({.id = own.id})).value().expires_at, clock_.Now() + minutes(60));
+}
+
 TEST_F(HoldersTest, WhoLeavesReleasesWhatItHeldAndThoseWhoWaitGoOn) {
   const std::string id = Register().id;
   Grant(id, "x");

@@ -260,6 +260,20 @@ TEST_F(ReservationsServiceTest, AClockSetBackGivesNobodyWhatAnotherWasGranted) {
   EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(Wish("a", {"x"}))));
 }
 
+TEST_F(ReservationsServiceTest, WhatRanOutAndWasReservedAgainIsRenewedOnce) {
+  const Reservation old = Grant("a", "x");
+  clock_.Advance(minutes(31));
+  const Reservation fresh = Grant("a", "./x");
+  const Verdict verdict = Run(reservations_.Renew({.id = old.id, .agent = "a"}, 60)).value();
+  const Reservation renewed = std::get<Granted>(verdict).reservations.at(0);
+  EXPECT_EQ(renewed.id, fresh.id);
+  EXPECT_EQ(renewed.fence, fresh.fence);
+  EXPECT_EQ(renewed.expires_at, clock_.Now() + minutes(60));
+  EXPECT_THAT(Run(reservations_.ListOfProject("p")).value(), SizeIs(1));
+  EXPECT_THAT(Events(),
+              ElementsAre("reservation.created", "reservation.created", "reservation.renewed"));
+}
+
 TEST_F(ReservationsServiceTest, WhatOneHoldsAlreadyIsNotForThoseWhoWait) {
   Grant("a", "{src,docs}/**");
   auto waiting = BeginWait("b", "src/**");
