@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,12 @@ IL_JSON_FIELDS(Poke, message_id, body)
 
 struct Pokes {
   std::vector<Poke> pokes;
+  std::optional<bool> more;
 };
-IL_JSON_FIELDS(Pokes, pokes)
+IL_JSON_FIELDS(Pokes, pokes, more)
 
-Result<void> Show(const InboxOptions& options, const Print& print) {
+// What is left to say once they are printed.
+Result<std::string> Show(const InboxOptions& options, const Print& print) {
   IL_TRY(const Client client, Client::For(options.server));
   const Client::Parameters query = {{"project", options.project}, {"agent", options.agent}};
   IL_TRY(const json::Value answer, client.Get("/api/inbox/pokes", query));
@@ -39,14 +42,18 @@ Result<void> Show(const InboxOptions& options, const Print& print) {
     const std::string path = "/api/inbox/pokes/" + http::EncodeSegment(poke.message_id) + "/ack";
     IL_TRY_VOID(client.Post(path, query));
   }
-  return {};
+  if (!found.more.value_or(false)) return "";
+  if (options.mark == InboxOptions::Mark::kSurfaced) {
+    return "---\nMore messages wait: run this again for the next ones.\n";
+  }
+  return "---\nMore messages wait: run this with --mark-surfaced, then again for the next ones.\n";
 }
 
 }  // namespace
 
 Done Inbox(const InboxOptions& options, const Print& print) {
-  const auto shown = Show(options, print);
-  if (shown.ok()) return {0, ""};
+  auto shown = Show(options, print);
+  if (shown.ok()) return {0, *std::move(shown)};
   return {1, fmt::format("intermute: {}\n", Printable(shown.error().message()))};
 }
 

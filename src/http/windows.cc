@@ -69,8 +69,9 @@ IL_JSON_FIELDS(PokeAnswer, message_id, sender, body, created_at)
 
 struct PokeList {
   std::vector<PokeAnswer> pokes;
+  std::optional<bool> more;
 };
-IL_JSON_FIELDS(PokeList, pokes)
+IL_JSON_FIELDS(PokeList, pokes, more)
 
 bool IsBlank(const std::optional<std::string>& text) {
   return !text || domain::Trim(*text).empty();
@@ -140,11 +141,12 @@ Result<void> RequirePokeOwner(const Request& request, std::string_view agent) {
 awaitable<Result<Response>> GetPokes(App& app, Request request) {
   std::string agent(domain::Trim(request.Query("agent")));
   IL_CO_TRY_VOID(RequirePokeOwner(request, agent));
-  IL_CO_TRY(auto pokes,
+  IL_CO_TRY(auto page,
             co_await app.windows.PendingPokes(*std::move(request.project), std::move(agent)));
   PokeList answer;
-  answer.pokes.reserve(pokes.size());
-  for (service::Windows::Poke& poke : pokes) {
+  if (page.more) answer.more = true;
+  answer.pokes.reserve(page.pokes.size());
+  for (service::Windows::Poke& poke : page.pokes) {
     answer.pokes.push_back({.message_id = std::move(poke.message_id),
                             .sender = std::move(poke.sender),
                             .body = std::move(poke.text),
@@ -158,6 +160,12 @@ awaitable<Result<Response>> PostPokeAck(App& app, Request request) {
   IL_CO_TRY_VOID(co_await app.windows.Surface(*std::move(request.project), request.actor,
                                               request.Param("id")));
   co_return Response::Json(200, R"({"status":"ok"})");
+}
+
+awaitable<Result<Response>> PostPoke(App&, Request) {
+  co_return Error(Errc::kInvalidArgument,
+                  "The path does not say what to do with the message: send POST "
+                  "/api/inbox/pokes/ID/ack, with the message's id.");
 }
 
 using Type = QueryParameter::Type;
@@ -215,6 +223,10 @@ constexpr std::array kRoutes = {
           .body_schema = ReceiptBodySchema,
           .answer_schema = json::SchemaOf<StatusAnswer>,
           .query = kPokeQuery},
+    Route{.method = Method::kPost,
+          .path = "/api/inbox/pokes/{id...}",
+          .handler = PostPoke,
+          .summary = "Always 400: the path must end in /ack."},
 };
 
 }  // namespace

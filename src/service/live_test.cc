@@ -103,7 +103,7 @@ class LiveTest : public ServiceTest {
   Texts Pending(const std::string& agent) {
     Texts ids;
     const auto pokes = Run(windows_.PendingPokes("p", agent));
-    for (const Windows::Poke& poke : *pokes) ids.push_back(poke.message_id);
+    for (const Windows::Poke& poke : pokes->pokes) ids.push_back(poke.message_id);
     return ids;
   }
   std::int64_t Count(const db::Sql& sql) {
@@ -340,10 +340,11 @@ TEST_F(LiveTest, WhenItIsTurnedOffEverythingIsMail) {
 TEST_F(LiveTest, APokeIsShownInItsEnvelopeWithoutAThread) {
   ASSERT_TRUE(Send(To({"d"}, "both")).ok());
   const auto pokes = Run(windows_.PendingPokes("p", "d"));
-  ASSERT_THAT(*pokes, SizeIs(1));
-  EXPECT_EQ(pokes->front().sender, "s");
-  EXPECT_THAT(pokes->front().text, HasSubstr("[from=s, thread=, trust=LOW]"));
-  EXPECT_EQ(pokes->front().created_at, clock_.Now());
+  ASSERT_THAT(pokes->pokes, SizeIs(1));
+  EXPECT_FALSE(pokes->more);
+  EXPECT_EQ(pokes->pokes.front().sender, "s");
+  EXPECT_THAT(pokes->pokes.front().text, HasSubstr("[from=s, thread=, trust=LOW]"));
+  EXPECT_EQ(pokes->pokes.front().created_at, clock_.Now());
 }
 
 TEST_F(LiveTest, ManyBodiesComeInPages) {
@@ -351,8 +352,13 @@ TEST_F(LiveTest, ManyBodiesComeInPages) {
   draft.message.body = std::string(600'000, 'x');
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Send(draft).ok());
   EXPECT_THAT(Pending("e"), SizeIs(2));
+  EXPECT_TRUE(Run(windows_.PendingPokes("p", "e"))->more);
   for (const std::string& id : Pending("e")) ASSERT_TRUE(Run(windows_.Surface("p", "e", id)).ok());
   EXPECT_THAT(Pending("e"), SizeIs(2));
+  for (const std::string& id : Pending("e")) ASSERT_TRUE(Run(windows_.Surface("p", "e", id)).ok());
+  const auto last = Run(windows_.PendingPokes("p", "e"));
+  EXPECT_THAT(last->pokes, SizeIs(1));
+  EXPECT_FALSE(last->more);
 }
 
 TEST_F(LiveTest, ManySendersAtOnceEachHaveTheirSay) {

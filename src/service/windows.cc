@@ -8,6 +8,7 @@
 
 #include "auth/sha256.h"
 #include "domain/envelope.h"
+#include "domain/text.h"
 #include "service/await.h"
 #include "service/storage.h"
 #include "store/agents.h"
@@ -55,6 +56,10 @@ Result<void> Windows::Check(const Registration& registration) const {
       {"display_name", &registration.display_name},
       {"project", &registration.project}};
   for (const auto& [field, text] : texts) {
+    if (domain::HasNul(*text)) {
+      return Error(Errc::kInvalidArgument, fmt::format("`{}` holds a NUL byte; remove it.", field))
+          .WithDetail("field", std::string(field));
+    }
     if (text->size() <= limits_.agent_text_bytes_max) continue;
     return Error(Errc::kInvalidArgument,
                  fmt::format("`{}` has {} bytes and may have {}; choose a shorter one.", field,
@@ -129,30 +134,30 @@ awaitable<Result<void>> Windows::Expire(std::string project, std::string uuid,
   co_return co_await Await<void>(std::move(start));
 }
 
-awaitable<Result<std::vector<Windows::Poke>>> Windows::PendingPokes(std::string project,
-                                                                    std::string agent) {
-  using Found = std::vector<Poke>;
+awaitable<Result<Windows::PokePage>> Windows::PendingPokes(std::string project, std::string agent) {
   auto start = [this, project = std::move(project),
-                agent = std::move(agent)](Storage::DoneWith<Found> done) mutable {
+                agent = std::move(agent)](Storage::DoneWith<PokePage> done) mutable {
     auto read = [project = std::move(project), agent = std::move(agent),
-                 limits = limits_](db::Connection& connection) -> Result<Found> {
-      Found found;
+                 limits = limits_](db::Connection& connection) -> Result<PokePage> {
+      PokePage page;
+      const auto pokes_max = static_cast<std::size_t>(limits.pokes_listed_max);
       std::size_t bytes = 0;
       const auto take = [&](const store::PendingPoke& poke) {
-        if (bytes > limits.pokes_bytes_max) return;  // the next page has it
-        found.push_back({.message_id = std::string(poke.message_id),
-                         .sender = std::string(poke.sender),
-                         .text = domain::Envelope(poke.sender, "", poke.body),
-                         .created_at = poke.created_at});
-        bytes += found.back().text.size();
+        page.more = page.pokes.size() == pokes_max || bytes > limits.pokes_bytes_max;
+        if (page.more) return;
+        page.pokes.push_back({.message_id = std::string(poke.message_id),
+                              .sender = std::string(poke.sender),
+                              .text = domain::Envelope(poke.sender, "", poke.body),
+                              .created_at = poke.created_at});
+        bytes += page.pokes.back().text.size();
       };
       IL_TRY_VOID(
-          store::ListPendingPokes(connection, project, agent, limits.pokes_listed_max, take));
-      return found;
+          store::ListPendingPokes(connection, project, agent, limits.pokes_listed_max + 1, take));
+      return page;
     };
-    return storage_.Read<Found>(std::move(read), std::move(done));
+    return storage_.Read<PokePage>(std::move(read), std::move(done));
   };
-  co_return co_await Await<Found>(std::move(start));
+  co_return co_await Await<PokePage>(std::move(start));
 }
 
 awaitable<Result<void>> Windows::Surface(std::string project, std::string agent,

@@ -52,10 +52,12 @@ class Windows {
     std::string text;  // the message in its envelope
     Timestamp created_at;
   };
-  // Messages that were to be put before the agent and were not, oldest first; a page at most, the
-  // rest comes when these were surfaced.
-  boost::asio::awaitable<Result<std::vector<Poke>>> PendingPokes(std::string project,
-                                                                 std::string agent);
+  struct PokePage {
+    std::vector<Poke> pokes;
+    bool more = false;  // others wait, and come when these were surfaced
+  };
+  // Messages that were to be put before the agent and were not, oldest first; a page of them.
+  boost::asio::awaitable<Result<PokePage>> PendingPokes(std::string project, std::string agent);
   // The agent has seen it. Repeating it, and a message that waits for nothing, are fine.
   boost::asio::awaitable<Result<void>> Surface(std::string project, std::string agent,
                                                std::string message_id);

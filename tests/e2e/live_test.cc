@@ -227,6 +227,22 @@ TEST_F(LiveTest, TheBusyFindItInTheirInboxOnce) {
               HasSubstr(R"("result":"surfaced")"));
 }
 
+TEST_F(LiveTest, TheInboxCommandSaysThatMoreWait) {
+  const Somebody a = Join("a");
+  Allow(a, "s");
+  Focus(a, "tool-use");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(Send(a, "both", std::string(600'000, 'x')).status, 200);
+  }
+  EXPECT_THAT(Inbox(a.id).out, ::testing::EndsWith("\n---\nMore messages wait: run this with "
+                                                   "--mark-surfaced, then again for the next "
+                                                   "ones.\n"));
+  EXPECT_THAT(
+      Inbox(a.id, {"--mark-surfaced"}).out,
+      ::testing::EndsWith("\n---\nMore messages wait: run this again for the next ones.\n"));
+  EXPECT_THAT(Inbox(a.id, {"--mark-surfaced"}).out, ::testing::EndsWith("MESSAGE END ---\n"));
+}
+
 TEST_F(LiveTest, TheInboxCommandSaysWhatIsWrong) {
   const testing::Finished nobody =
       Run({"inbox", "--unread-pokes", "--project=p", "--agent=a", "--url=http://127.0.0.1:1"});
@@ -272,6 +288,7 @@ TEST_F(LiveTest, WindowsAndPokesAnswerAsTheirClientsExpect) {
       {"GET", "/api/inbox/pokes?project=p&agent=a", "", 200, R"({"pokes":[]})"},
       {"POST", "/api/inbox/pokes/m/1/ack?project=p&agent=a", "", 200, R"({"status":"ok"})"},
       {"POST", "/api/inbox/pokes/m/ack?project=p", "", 400, "agent"},
+      {"POST", "/api/inbox/pokes/m?project=p&agent=a", "", 400, "/ack"},
       {"POST", "/api/inbox/pokes/m/ack?agent=a", "", 400, "project"},
       {"POST", "/api/messages", R"({"project":"p","from":"s","to":["a"],"transport":"pigeon"})",
        400, R"("error":"invalid transport")"},
