@@ -79,14 +79,13 @@ std::string Relative(std::optional<Timestamp> time, Timestamp now) {
   return Roughly(now - *time) + " ago";
 }
 
-std::string Line(const json::Value& value) { return json::Write(value) + "\n"; }
-
 class Asking {
  public:
   Asking(const AskOptions& options, const Screen& screen, const Client& client)
       : options_(options),
         columns_(std::max<std::size_t>(screen.columns, 20)),
-        as_json_(options.json || !screen.is_terminal),
+        on_terminal_(screen.is_terminal),
+        as_json_(options.json || !on_terminal_),
         client_(client) {}
 
   Result<std::string> Answer() {
@@ -114,8 +113,13 @@ class Asking {
   std::string Project() const { return Text(status_, "project"); }
   std::string Where() const { return Project().empty() ? "" : " in " + Printable(Project()); }
 
+  std::string AsJson(const json::Value& value) const {
+    const std::string text = json::Write(value);
+    return (on_terminal_ ? PrintableJson(text) : text) + "\n";
+  }
+
   Result<std::string> Status() const {
-    if (as_json_) return Line(status_);
+    if (as_json_) return AsJson(status_);
     const auto number = [this](std::string_view name) { return Number(status_, name); };
     std::string text =
         fmt::format("intermute {} at {}{}, up {}\n", Printable(Text(status_, "version")),
@@ -137,7 +141,7 @@ class Asking {
     for (json::Value& agent : agents) {
       agent.get_object()["alive"] = IsAlive(Time(agent, "last_seen"));
     }
-    if (as_json_) return Line(json::Object{{"agents", std::move(agents)}});
+    if (as_json_) return AsJson(json::Object{{"agents", std::move(agents)}});
     if (agents.empty()) return fmt::format("no agents are registered{}\n", Where());
     const bool one_project = !Project().empty();
     std::vector<Table::Column> columns = {{"AGENT", Fit::kCut}, {"ALIVE"}, {"SEEN"}};
@@ -158,11 +162,11 @@ class Asking {
     const Place place = PlaceOf(options_);
     IL_TRY(const json::Array holders, Holders(place));
     if (as_json_) {
-      return Line(json::Object{{"path", options_.path},
-                               {"pattern", place.pattern},
-                               {"literal", place.literal},
-                               {"project", Project()},
-                               {"holders", holders}});
+      return AsJson(json::Object{{"path", options_.path},
+                                 {"pattern", place.pattern},
+                                 {"literal", place.literal},
+                                 {"project", Project()},
+                                 {"holders", holders}});
     }
     const std::string path = Printable(place.literal ? options_.path : place.pattern);
     if (holders.empty()) return fmt::format("nobody holds {}{}\n", path, Where());
@@ -217,6 +221,7 @@ class Asking {
 
   const AskOptions& options_;
   const std::size_t columns_;
+  const bool on_terminal_;
   const bool as_json_;
   const Client& client_;
   json::Value status_;

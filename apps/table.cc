@@ -1,7 +1,10 @@
 #include "table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -106,6 +109,29 @@ std::string Printable(std::string_view text) {
       printable += text.substr(0, unit.size);
     }
     text.remove_prefix(unit.size);
+  }
+  return printable;
+}
+
+std::string PrintableJson(std::string_view json) {
+  constexpr char32_t kBeyond = 0x10000;  // in two halves from there on
+  std::string printable;
+  printable.reserve(json.size());
+  while (!json.empty()) {
+    const Utf8Unit unit = FirstUtf8Unit(json);
+    const char32_t c = unit.code_point;
+    if (!unit.valid) {
+      printable += kUtf8Replacement;
+    } else if (!IsIn(kHostile, c)) {
+      printable += json.substr(0, unit.size);
+    } else if (c < kBeyond) {
+      printable += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(c));
+    } else {
+      const auto rest = static_cast<std::uint32_t>(c - kBeyond);
+      printable +=
+          fmt::format("\\u{:04x}\\u{:04x}", 0xD800U + (rest >> 10U), 0xDC00U + (rest & 0x3FFU));
+    }
+    json.remove_prefix(unit.size);
   }
   return printable;
 }

@@ -14,6 +14,10 @@ namespace interlock::app {
 // and bytes that are no UTF-8 become U+FFFD; line breaks and tabs become spaces.
 std::string Printable(std::string_view text);
 
+// The same JSON, in which those characters are escaped (\u202e) instead: for a terminal.
+// REQUIRES: `json` is JSON, without line breaks and tabs.
+std::string PrintableJson(std::string_view json);
+
 // How many columns the text takes. REQUIRES: it is Printable().
 std::size_t WidthOf(std::string_view text);
 

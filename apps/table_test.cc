@@ -8,6 +8,9 @@
 #include <string>
 
 #include "base/utf8.h"
+#include "json/parse.h"
+#include "json/value.h"
+#include "json/write.h"
 #include "testing/seeded_random.h"
 
 namespace interlock::app {
@@ -26,6 +29,15 @@ TEST(PrintableTest, NothingThatATerminalObeysIsLeft) {
   EXPECT_EQ(Printable(std::string_view("a\0b", 3)), "a�b");
   EXPECT_EQ(Printable("a\u202Eb\u200Bc\u2028d\u2066e"), "a�b�c�d�e");
   EXPECT_EQ(Printable("\xff\xc3"), "��");
+}
+
+TEST(PrintableTest, JsonKeepsItsMeaningWithoutWhatATerminalObeys) {
+  const std::string text = "a\x7F\u009B\u202E\u200B\u2028\U000E0041 \"ünï 漢字\" \x1b\\";
+  const std::string json = json::Write(json::Object{{text, text}});
+  const std::string shown = PrintableJson(json);
+  EXPECT_EQ(Printable(shown), shown) << "nothing is left to replace";
+  EXPECT_THAT(shown, ::testing::HasSubstr(R"(a\u007f\u009b\u202e\u200b\u2028\udb40\udc41 \"ünï)"));
+  EXPECT_EQ(json::Write(json::Parse(shown).value()), json);
 }
 
 TEST(PrintableTest, OfAnyBytesWhatComesOutIsOneLineOfUtf8WithoutControls) {
