@@ -206,6 +206,11 @@ void AddMirrorFlags(CLI::App& serve, ServeOptions& options) {
   serve
       .add_option("--intercore-db", options.intercore_db,
                   "Also write reservations into this file of ic, for hooks that only ask ic")
+      ->check(CLI::Validator(
+          [](const std::string& path) {
+            return path.empty() ? std::string("name a file, or leave the flag out") : std::string();
+          },
+          ""))
       ->type_name("PATH");
   serve.add_flag_callback(
       "--coordination-dual-write", [&options] { options.coordination_dual_write = true; },

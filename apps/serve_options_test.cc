@@ -158,6 +158,19 @@ TEST(ServeOptionsTest, NobodyIsLetInOrProvedUnlessAskedFor) {
   EXPECT_TRUE(Serve({"serve", "--require-agent-token"}).access.require_agent_token);
 }
 
+TEST(ServeOptionsTest, AnEmptyNameOfTheFileOfIcIsAMistake) {
+  const auto refusal = [](std::vector<const char*> argv) {
+    const auto parsed = ParseCommandLine(static_cast<int>(argv.size()), argv.data(), {});
+    const auto* const done = std::get_if<Done>(&parsed);
+    return done == nullptr || done->exit_code != 1 ? ""
+                                                   : done->text.substr(0, done->text.find('\n'));
+  };
+  EXPECT_EQ(refusal({"intermute", "serve", "--intercore-db", ""}),
+            "intermute: --intercore-db: name a file, or leave the flag out");
+  EXPECT_EQ(refusal({"intermute", "serve", "--intercore-db="}),
+            "intermute: --intercore-db: 1 required PATH missing");
+}
+
 TEST(ServeOptionsTest, InitNeedsAProject) {
   const auto parsed = Parse({"init", "--project", " web ", "--keys-file=k"}, {.keys_file = "e"});
   EXPECT_EQ(std::get<InitOptions>(parsed).project, "web");

@@ -22,31 +22,31 @@ constexpr PlanField Required(std::string_view name) {
 constexpr PlanField Optional(std::string_view name, Type type = Type::kText) {
   return {.name = name, .type = type};
 }
-constexpr PlanField OneOf(std::string_view name, Choices choices, std::string_view initial) {
+constexpr PlanField Named(std::string_view name, Choices choices, std::string_view initial) {
   return {.name = name, .need = Need::kShown, .choices = choices, .initial = initial};
 }
 
 constexpr std::string_view kSpecStatuses[] = {"draft", "research", "validated", "archived"};
 constexpr PlanField kSpecFields[] = {Required("title"), Optional("vision"), Optional("users"),
-                                     Optional("problem"), OneOf("status", kSpecStatuses, "draft")};
+                                     Optional("problem"), Named("status", kSpecStatuses, "draft")};
 constexpr PlanFilter kByStatus[] = {{"status", "status", "Only those with this status."}};
 
 constexpr std::string_view kEpicStatuses[] = {"open", "in_progress", "done"};
 constexpr PlanField kEpicFields[] = {Optional("spec_id"), Required("title"),
                                      Optional("description"),
-                                     OneOf("status", kEpicStatuses, "open")};
+                                     Named("status", kEpicStatuses, "open")};
 constexpr PlanFilter kBySpec[] = {{"spec", "spec_id", "Only those of this spec."}};
 
 constexpr std::string_view kStoryStatuses[] = {"todo", "in_progress", "review", "done"};
 constexpr PlanField kStoryFields[] = {Required("epic_id"), Required("title"),
                                       Optional("acceptance_criteria", Type::kTexts),
-                                      OneOf("status", kStoryStatuses, "todo")};
+                                      Named("status", kStoryStatuses, "todo")};
 constexpr PlanFilter kByEpic[] = {{"epic", "epic_id", "Only those of this epic."}};
 
 constexpr std::string_view kTaskStatuses[] = {"pending", "running", "blocked", "done"};
 constexpr PlanField kTaskFields[] = {Optional("story_id"), Required("title"), Optional("agent"),
                                      Optional("session_id"),
-                                     OneOf("status", kTaskStatuses, "pending")};
+                                     Named("status", kTaskStatuses, "pending")};
 constexpr PlanFilter kTaskFilters[] = {{"status", "status", "Only those with this status."},
                                        {"agent", "agent", "Only those of this agent."}};
 
@@ -63,20 +63,20 @@ constexpr PlanFilter kInsightFilters[] = {{"spec", "spec_id", "Only those of thi
 
 constexpr std::string_view kSessionStatuses[] = {"running", "idle", "error"};
 constexpr PlanField kSessionFields[] = {Required("name"), Required("agent"), Optional("task_id"),
-                                        OneOf("status", kSessionStatuses, "running")};
+                                        Named("status", kSessionStatuses, "running")};
 
 constexpr std::string_view kCujStatuses[] = {"draft", "validated", "archived"};
 constexpr std::string_view kPriorities[] = {"high", "medium", "low"};
 constexpr PlanField kCujFields[] = {Required("spec_id"),
                                     Required("title"),
                                     Optional("persona"),
-                                    OneOf("priority", kPriorities, "medium"),
+                                    Named("priority", kPriorities, "medium"),
                                     Optional("entry_point"),
                                     Optional("exit_point"),
                                     Optional("steps", Type::kSteps),
                                     Optional("success_criteria", Type::kTexts),
                                     Optional("error_recovery", Type::kTexts),
-                                    OneOf("status", kCujStatuses, "draft")};
+                                    Named("status", kCujStatuses, "draft")};
 
 constexpr PlanInfo kInfos[] = {
     {.kind = PlanKind::kSpec,
@@ -171,17 +171,39 @@ bool IsEmpty(const PlanValue& value) {
       value);
 }
 
+bool AnyHasNul(std::span<const std::string> texts) {
+  return std::ranges::any_of(texts, [](const std::string& text) { return HasNul(text); });
+}
+
+bool AnyHasNul(const PlanValue& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) return HasNul(*text);
+  if (const auto* const texts = std::get_if<std::vector<std::string>>(&value)) {
+    return AnyHasNul(std::span(*texts));
+  }
+  const auto* const steps = std::get_if<std::vector<PlanStep>>(&value);
+  return steps != nullptr && std::ranges::any_of(*steps, [](const PlanStep& step) {
+           return HasNul(step.action) || HasNul(step.expected) ||
+                  AnyHasNul(std::span(step.alternatives));
+         });
+}
+
+Error Nul(std::string_view field) {
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} holds a NUL byte; remove \\u0000 from it", field))
+      .WithDetail("field", std::string(field));
+}
+
 Error Blank(const PlanInfo& info, std::string_view field) {
   return Error(Errc::kInvalidArgument,
-               fmt::format("a {} needs a {}, and this one's is blank: send \"{}\"", info.name,
+               fmt::format("{} needs a {}, and this one's is blank: send \"{}\"", Named(info),
                            field, field))
       .WithDetail("field", std::string(field));
 }
 
 Error NoneOf(const PlanInfo& info, const PlanField& field) {
   return Error(Errc::kInvalidArgument,
-               fmt::format("the {} of a {} must be one of {}; leave it out for {}", field.name,
-                           info.name, fmt::join(field.choices, ", "), field.initial))
+               fmt::format("the {} of {} must be one of {}; leave it out for {}", field.name,
+                           Named(info), fmt::join(field.choices, ", "), field.initial))
       .WithSlug(fmt::format("invalid_{}", field.name))
       .WithDetail("field", std::string(field.name));
 }
@@ -196,9 +218,15 @@ const PlanInfo& InfoOf(PlanKind kind) {
 
 std::span<const PlanInfo> AllPlanInfos() { return kInfos; }
 
+std::string Named(const PlanInfo& info) {
+  const bool vowel = std::string_view("aeiou").contains(info.name.front());
+  return fmt::format("{} {}", vowel ? "an" : "a", info.name);
+}
+
 Result<Plan> Apply(const PlanChange& change, Plan plan) {
   const PlanInfo& info = InfoOf(plan.kind);
   for (const auto& [name, value] : change.values) {
+    if (AnyHasNul(value)) return Nul(name);
     if (IsEmpty(value)) {
       plan.values.erase(name);
     } else {

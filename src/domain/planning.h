@@ -101,6 +101,9 @@ struct PlanInfo {
 const PlanInfo& InfoOf(PlanKind kind);
 std::span<const PlanInfo> AllPlanInfos();  // in the order of the enum
 
+// "a spec", "an epic"
+std::string Named(const PlanInfo& info);
+
 // Which one. Ids are chosen by clients, so the same one may be there in every project and kind.
 struct PlanRef {
   PlanKind kind = {};
@@ -129,8 +132,8 @@ struct PlanChange {
 };
 
 // `plan` with the change made, which may be to nothing: a field with choices that is empty gets its
-// initial one. kInvalidArgument names the field that may not be blank, or is none of its choices
-// (slug invalid_status, invalid_priority).
+// initial one. kInvalidArgument names the field that may not be blank, holds a NUL, or is none of
+// its choices (slug invalid_status, invalid_priority).
 Result<Plan> Apply(const PlanChange& change, Plan plan);
 
 // The text of a field; "" when it is empty or no text.

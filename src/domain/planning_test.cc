@@ -83,6 +83,39 @@ TEST(PlanningTest, EachKindRequiresWhatItCannotBeWithout) {
   }
 }
 
+TEST(PlanningTest, NoTextHoldsANulHoweverDeep) {
+  const std::string nul("a\0b", 3);
+  const PlanStep kSteps[] = {{.action = nul}, {.expected = nul}, {.alternatives = {"x", nul}}};
+  for (const PlanInfo& info : AllPlanInfos()) {
+    for (const PlanField& field : info.fields) {
+      std::vector<PlanValue> values;
+      if (field.type == PlanField::Type::kText) values = {nul};
+      if (field.type == PlanField::Type::kTexts) values = {std::vector<std::string>{"x", nul}};
+      if (field.type == PlanField::Type::kSteps) {
+        for (const PlanStep& step : kSteps) values.emplace_back(std::vector{PlanStep{}, step});
+      }
+      for (const PlanValue& value : values) {
+        PlanChange change = Minimal(info.kind);
+        change.values[field.name] = value;
+        const auto refused = Apply(change, Blank(info.kind));
+        ASSERT_FALSE(refused.ok()) << info.name << " " << field.name;
+        EXPECT_EQ(refused.error().message(),
+                  std::string(field.name) + " holds a NUL byte; remove \\u0000 from it");
+      }
+    }
+  }
+}
+
+TEST(PlanningTest, AnEpicIsNamedLikeOne) {
+  EXPECT_EQ(Named(InfoOf(PlanKind::kSpec)), "a spec");
+  EXPECT_EQ(Named(InfoOf(PlanKind::kEpic)), "an epic");
+  EXPECT_EQ(Named(InfoOf(PlanKind::kInsight)), "an insight");
+  PlanChange change = Minimal(PlanKind::kEpic);
+  change.values["title"] = std::string();
+  EXPECT_EQ(Apply(change, Blank(PlanKind::kEpic)).error().message(),
+            "an epic needs a title, and this one's is blank: send \"title\"");
+}
+
 TEST(PlanningTest, ANewOneHasTheInitialOfItsChoices) {
   EXPECT_EQ(TextOf(Made(PlanKind::kSpec).values, "status"), "draft");
   EXPECT_EQ(TextOf(Made(PlanKind::kEpic).values, "status"), "open");

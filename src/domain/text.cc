@@ -9,6 +9,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
 std::string TopicName(std::string_view text) {
   std::string name(Trim(text));
   for (char& c : name) {

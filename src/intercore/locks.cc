@@ -1,5 +1,7 @@
 #include "intercore/locks.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "glob/pattern.h"
@@ -96,7 +98,13 @@ Result<std::size_t> WriteLocks(db::Transaction& tx, std::span<const Lock> locks)
 }
 
 Result<std::optional<Lock>> FindLock(db::Connection& connection, std::string_view id) {
-  return connection.One(kFind, LockFrom, id);
+  auto found = connection.One(kFind, LockFrom, id);
+  // A statement that SQLite does not understand: what it names is not there.
+  if (found.ok() || found.error().code() != Errc::kInternal) return found;
+  return Error(Errc::kForeignSchema,
+               fmt::format("the file has no table coordination_locks as ic makes it ({}): run 'ic "
+                           "init' where the file is, or name another one with --intercore-db",
+                           found.error().message()));
 }
 
 std::span<const db::NamedSql> Statements() { return kStatements; }

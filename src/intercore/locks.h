@@ -46,7 +46,7 @@ Lock LockOf(const domain::Reservation& reservation);
 // written all the same: one bad row must not keep all others from being seen.
 Result<std::size_t> WriteLocks(db::Transaction& tx, std::span<const Lock> locks);
 
-// The row of one of our reservations. Fails when the file has no such table.
+// The row of one of our reservations. kForeignSchema: the file has no such table.
 Result<std::optional<Lock>> FindLock(db::Connection& connection, std::string_view id);
 
 std::span<const db::NamedSql> Statements();

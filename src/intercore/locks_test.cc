@@ -171,7 +171,10 @@ TEST_F(LocksTest, ColumnsOfUnexpectedTypesAreReadAllTheSame) {
 
 TEST_F(LocksTest, WithoutTheTableEverythingFails) {
   Script("DROP TABLE coordination_locks");
-  EXPECT_FALSE(FindLock(*connection_, "x").ok());
+  const auto found = FindLock(*connection_, "x");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code(), Errc::kForeignSchema);
+  EXPECT_THAT(found.error().message(), ::testing::HasSubstr("run 'ic init'"));
   EXPECT_FALSE(Write({LockOf(Example())}).ok());
 }
 

@@ -32,6 +32,11 @@ db::Blob Bytes(const auth::Digest& digest) { return std::as_bytes(std::span(dige
 // The limits of what an agent says of itself.
 
 Result<void> CheckText(std::string_view field, std::string_view text, std::size_t bytes_max) {
+  if (domain::HasNul(text)) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("{} holds a NUL byte; remove \\u0000 from it", field))
+        .WithDetail("field", std::string(field));
+  }
   if (text.size() <= bytes_max) return {};
   return Error(Errc::kInvalidArgument,
                fmt::format("{} has {} bytes; send at most {}", field, text.size(), bytes_max))

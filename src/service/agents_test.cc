@@ -313,6 +313,9 @@ TEST_F(AgentsServiceTest, WhatAnAgentSaysOfItselfIsBounded) {
       {.project = std::string(limits.project_bytes_max + 1, 'p')},
       {.capabilities = Texts(limits.capabilities_max + 1)},
       {.capabilities = Texts{std::string(limits.capability_bytes_max + 1, 'x')}},
+      {.name = std::string("a\0b", 3)},
+      {.status = std::string("a\0b", 3)},
+      {.capabilities = Texts{std::string("a\0b", 3)}},
       {.metadata = many},
       {.metadata = domain::Metadata{{"k", value}}},
   };

@@ -56,11 +56,16 @@ Result<void> CheckName(std::string_view field, std::string_view name, std::size_
     return Wrong(field, fmt::format("`{}` has {} bytes and may have {}; choose a shorter one.",
                                     field, name.size(), bytes_max));
   }
-  if (name.find('\0') != std::string_view::npos) {
+  if (domain::HasNul(name)) {
     return Wrong(field,
                  fmt::format("`{}` holds a NUL byte, which no path can name; remove it.", field));
   }
   return {};
+}
+
+Result<void> CheckSubject(std::string_view subject) {
+  if (!domain::HasNul(subject)) return {};
+  return Wrong("subject", "`subject` holds a NUL byte; remove it.");
 }
 
 // A message is acknowledged by its path, which has no such segments.
@@ -86,6 +91,7 @@ Result<void> Check(const Mail::Draft& draft, const Mail::Options& options) {
   for (const auto& [field, name] : names) {
     IL_TRY_VOID(CheckName(field, *name, options.name_bytes_max));
   }
+  IL_TRY_VOID(CheckSubject(draft.subject));
   IL_TRY_VOID(CheckId(draft.id));
   const Addresses& addresses = draft.addresses;
   if (addresses.to.empty()) {
@@ -300,6 +306,7 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
   IL_CO_TRY_VOID(CheckName("from", announcement.from, options_.name_bytes_max));
   IL_CO_TRY_VOID(CheckName("topic", announcement.topic, options_.name_bytes_max));
   IL_CO_TRY_VOID(CheckName("project", announcement.project, options_.name_bytes_max));
+  IL_CO_TRY_VOID(CheckSubject(announcement.subject));
   IL_CO_TRY_VOID(CountBroadcast(announcement));
   auto message = std::make_shared<const Message>(Message{
       .id = ids_.Next().Text(),

@@ -56,7 +56,7 @@ Result<void> CheckName(std::string_view field, std::string_view name, std::size_
     return Wrong(field,
                  fmt::format("{} has {} bytes; send at most {}", field, name.size(), bytes_max));
   }
-  if (name.find('\0') != std::string_view::npos) {
+  if (domain::HasNul(name)) {
     return Wrong(field, fmt::format("{} holds a NUL byte; remove \\u0000 from it", field));
   }
   return {};
@@ -74,8 +74,8 @@ Result<void> CheckId(const PlanRef& ref, const Limits& limits) {
   const bool has_actions =
       ref.kind == PlanKind::kTask || ref.kind == PlanKind::kInsight || ref.kind == PlanKind::kCuj;
   if (has_actions && ref.id.find('/') != std::string::npos) {
-    return Wrong("id", fmt::format("the id of a {} may hold no slash; choose another one",
-                                   InfoOf(ref.kind).name));
+    return Wrong("id", fmt::format("the id of {} may hold no slash; choose another one",
+                                   Named(InfoOf(ref.kind))));
   }
   const std::string framed = fmt::format("/{}/", ref.id);
   for (const std::string_view lost : {"//", "/./", "/../"}) {
@@ -177,9 +177,9 @@ Planning::Awaitable<std::string> Planning::Create(PlanRef ref, PlanChange change
     if (!inserted) {
       return Error(
           Errc::kAlreadyExists,
-          fmt::format("there is a {} {} in the project \"{}\" already: change it with PUT, "
-                      "or choose another id",
-                      InfoOf(ref.kind).name, ref.id, ref.project));
+          fmt::format("there is {} {} in the project \"{}\" already: change it with PUT, or choose "
+                      "another id",
+                      Named(InfoOf(ref.kind)), ref.id, ref.project));
     }
     IL_TRY_VOID(Tell(tx, telling, ref, json));
     return true;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "domain/text.h"
 #include "service/await.h"
 #include "service/grant.h"
 #include "service/signal.h"
@@ -66,7 +67,12 @@ class Alarm {
   const Clock::TimerId timer_;
 };
 
-Result<void> CheckLength(std::string_view field, std::string_view text, std::size_t bytes_max) {
+Result<void> CheckText(std::string_view field, std::string_view text, std::size_t bytes_max) {
+  if (domain::HasNul(text)) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("{} holds a NUL byte; remove \\u0000 from it", field))
+        .WithDetail("field", std::string(field));
+  }
   if (text.size() <= bytes_max) return {};
   return Error(Errc::kInvalidArgument,
                fmt::format("{} has {} bytes; send at most {}", field, text.size(), bytes_max))
@@ -76,7 +82,7 @@ Result<void> CheckLength(std::string_view field, std::string_view text, std::siz
 // An agent shows what it holds by naming itself in a header, so it must be one that a header can
 // say.
 Result<void> CheckAgent(std::string_view field, std::string_view id, const Limits& limits) {
-  IL_TRY_VOID(CheckLength(field, id, limits.agent_id_bytes_max));
+  IL_TRY_VOID(CheckText(field, id, limits.agent_id_bytes_max));
   const bool plain = std::ranges::none_of(
       id, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
   if (plain) return {};
@@ -259,8 +265,8 @@ Reservations::Verdict Reservations::Hear(Tried tried) {
 
 Result<void> Reservations::CheckTexts(const Wish& wish) const {
   IL_TRY_VOID(CheckAgent("agent_id", wish.agent, limits_));
-  IL_TRY_VOID(CheckLength("project", wish.project, limits_.project_bytes_max));
-  IL_TRY_VOID(CheckLength("reason", wish.reason, limits_.reason_bytes_max));
+  IL_TRY_VOID(CheckText("project", wish.project, limits_.project_bytes_max));
+  IL_TRY_VOID(CheckText("reason", wish.reason, limits_.reason_bytes_max));
   if (wish.patience.count() < 0 || wish.patience.count() > limits_.wait_seconds_max) {
     return Error(Errc::kInvalidArgument,
                  fmt::format("wait_seconds is {}; send 0 to {}", wish.patience.count(),
@@ -365,7 +371,7 @@ awaitable<Result<void>> Reservations::End(
 }
 
 awaitable<Result<void>> Reservations::ForceRelease(Ref ref, std::string reason) {
-  IL_CO_TRY_VOID(CheckLength("reason", reason, limits_.reason_bytes_max));
+  IL_CO_TRY_VOID(CheckText("reason", reason, limits_.reason_bytes_max));
   IL_CO_TRY_VOID(CheckAgent("X-Agent-ID", ref.agent, limits_));
   std::string id = ref.id;
   auto release = [this, ref = std::move(ref), reason = std::move(reason),

@@ -298,6 +298,8 @@ TEST_F(ReservationsServiceTest, TextsAndListsAreBounded) {
   wish = Wish("a", {"x"});
   wish.reason = long_text;
   EXPECT_EQ(Run(reservations_.Reserve(wish)).error().http_status(), 400);
+  wish.reason = std::string("a\0b", 3);
+  EXPECT_EQ(Run(reservations_.Reserve(wish)).error().http_status(), 400);
   EXPECT_EQ(Run(reservations_.Reserve(Wish("a", Texts(65, "x")))).error().http_status(), 400);
   EXPECT_EQ(Run(reservations_.Reserve(Wish("a", {long_text}))).error().http_status(), 400);
   EXPECT_THAT(Events(), IsEmpty());
