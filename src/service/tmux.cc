@@ -19,7 +19,7 @@ constexpr std::string_view kDigits = "0123456789";
 // The name stands last: it alone may hold blanks.
 constexpr const char* kPaneFormat =
     "#{pane_id} #{window_index} #{pane_index} #{window_active} #{pane_active} #{pane_dead} "
-    "#{pane_in_mode} #{pane_current_command} #{window_name}";
+    "#{pane_in_mode} #{@intermute_agent} #{pane_current_command} #{window_name}";
 
 // One line of list-panes.
 struct Pane {
@@ -29,7 +29,8 @@ struct Pane {
   bool in_active_window = false;
   bool active = false;
   bool dead = false;
-  bool in_mode = false;  // somebody scrolls or copies
+  bool in_mode = false;    // somebody scrolls or copies
+  std::string_view agent;  // who sits there, as somebody with access to this tmux says; or nothing
   std::string_view command;
   std::string_view window_name;
 };
@@ -51,6 +52,7 @@ Pane ReadPane(std::string_view line) {
   pane.dead = TakeUpTo(line, ' ') == "1";
   const std::string_view mode = TakeUpTo(line, ' ');
   pane.in_mode = !mode.empty() && mode != "0";
+  pane.agent = TakeUpTo(line, ' ');
   pane.command = TakeUpTo(line, ' ');
   pane.window_name = line;
   return pane;
@@ -79,15 +81,18 @@ bool IsShell(std::string_view command) {
 Error NotThere(std::string reason) { return {Errc::kUnavailable, std::move(reason)}; }
 
 // The id of the one pane that is meant, as tmux never gives it again: "%12".
-Result<std::string> ChoosePane(std::string_view list, const TmuxTarget& target) {
+Result<std::string> ChoosePane(std::string_view list, const Injector::Order& order) {
   std::optional<Pane> chosen;
   while (!list.empty()) {
     const Pane pane = ReadPane(TakeUpTo(list, '\n'));
-    if (!IsMeant(pane, target)) continue;
+    if (!IsMeant(pane, order.target)) continue;
     if (chosen) return NotThere("several panes of tmux have that name");
     chosen = pane;
   }
   if (!chosen) return NotThere("the pane is gone from tmux");
+  if (!chosen->agent.empty() && chosen->agent != order.recipient) {
+    return NotThere("the pane is marked as another agent's");
+  }
   if (chosen->dead) return NotThere("the program in the pane has ended");
   if (chosen->in_mode) return NotThere("somebody scrolls in the pane");
   if (IsShell(chosen->command)) return NotThere("a shell is in the pane, not an agent");
@@ -116,20 +121,28 @@ class Tmux {
   Result<void> Put(const Injector::Order& order) {
     const std::string session = "=" + order.target.session + ":";
     IL_TRY(const std::string panes, Call({"list-panes", "-s", "-t", session, "-F", kPaneFormat}));
-    IL_TRY(const std::string pane, ChoosePane(panes, order.target));
+    IL_TRY(const std::string pane, ChoosePane(panes, order));
     const std::string buffer = BufferName(order.recipient);
     IL_TRY_VOID(Call({"load-buffer", "-b", buffer, "-"}, order.text));
-    const auto pasted = Call({"paste-buffer", "-d", "-p", "-b", buffer, "-t", pane});
-    if (!pasted.ok()) {
-      // What nobody can see is not left in memory; should that fail too, tmux forgets old buffers.
-      (void)Call({"delete-buffer", "-b", buffer});
-      return pasted.error();
-    }
-    IL_TRY_VOID(Call({"send-keys", "-t", pane, "Enter"}));
-    return {};
+    // In one call, so that nothing that ends us comes between the text and its Enter.
+    const auto typed = Call({"paste-buffer", "-d", "-p", "-b", buffer, "-t", pane, ";", "send-keys",
+                             "-t", pane, "Enter"});
+    if (typed.ok()) return {};
+    // A buffer that is still there was not pasted; should deleting fail for another reason, tmux
+    // forgets old ones, and a Ctrl-U too many empties a prompt that the agent said it waits at.
+    if (!Call({"delete-buffer", "-b", buffer}).ok()) TakeBack(pane, order.text);
+    return typed.error();
   }
 
  private:
+  // Once per line, and once more per line for what joins them. Nobody can help it if that fails.
+  void TakeBack(const std::string& pane, std::string_view text) {
+    constexpr std::ptrdiff_t kPressesMax = 1000;
+    const std::ptrdiff_t lines = 1 + std::ranges::count(text, '\n');
+    const std::string presses = std::to_string(std::min(2 * lines, kPressesMax));
+    (void)Call({"send-keys", "-t", pane, "-N", presses, "C-u"});
+  }
+
   // What it writes to stdout.
   Result<std::string> Call(std::vector<std::string> words, std::string input = "") {
     words.insert(words.begin(), options_.program);

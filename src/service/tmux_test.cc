@@ -113,6 +113,18 @@ TEST_F(TmuxTest, APaneInWhichSomebodyScrollsIsLeftAlone) {
   EXPECT_EQ(tmux_.TypedUpTo("work", "a", "y\r"), "y\r");
 }
 
+TEST_F(TmuxTest, APaneThatIsMarkedTakesTextsForItsOwnAgentOnly) {
+  tmux_.Open("work", "a");
+  tmux_.Open("work", "b");
+  tmux_.Tmux({"set-option", "-p", "-t", "=work:a", "@intermute_agent", "b"});
+  tmux_.Tmux({"set-option", "-p", "-t", "=work:b", "@intermute_agent", "a"});
+  EXPECT_THAT(Put({.session = "work", .window = "a"}, "x").error().message(),
+              HasSubstr("another agent's"));
+  EXPECT_TRUE(Put({.session = "work", .window = "b"}, "y").ok());
+  EXPECT_EQ(tmux_.TypedUpTo("work", "b", "y\r"), "y\r");
+  EXPECT_EQ(tmux_.Typed("work", "a"), "");
+}
+
 TEST_F(TmuxTest, AShellIsNeverGivenAText) {
   tmux_.Open("work", "a");
   tmux_.Tmux({"new-window", "-d", "-t", "=work:", "-n", "prompt", "exec sh -i"});
@@ -158,6 +170,44 @@ TEST_F(TmuxTest, TextsForOneRecipientNeverMix) {
   for (std::size_t at = 0; at < whole; at += 2002) {
     EXPECT_EQ(typed.substr(at, 2002), std::string(2000, typed[at]) + "\r\r");
   }
+}
+
+// The real one, but what presses Enter fails after all that came before it.
+TEST_F(TmuxTest, ATextWithoutItsEnterIsTakenBackAndNotDelivered) {
+  const testing::TempDir directory;
+  const std::filesystem::path program = directory.path() / "tmux";
+  std::ofstream(program) << "#!/bin/bash\n"
+                            "if [[ ${*: -1} != Enter ]]; then exec tmux \"$@\"; fi\n"
+                            "set -- \"${@:1:$#-4}\"\n"  // send-keys -t %1 Enter
+                            "if [[ $# -gt 0 ]]; then tmux \"${@:1:$#-1}\" || exit; fi\n"
+                            "echo 'no Enter today' >&2; exit 1\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  TmuxInjector injector(clock_, {.program = program});
+  tmux_.Open("work", "a");
+  const Injector::Order order = {
+      .recipient = "a", .target = {.session = "work", .window = "a"}, .text = "1\n2"};
+  const auto put = Begin(injector, order).get();
+  ASSERT_FALSE(put.ok());
+  EXPECT_THAT(put.error().message(), HasSubstr("no Enter today"));
+  ASSERT_TRUE(Put(order.target, "next").ok());
+  EXPECT_EQ(tmux_.TypedUpTo("work", "a", "next\r"), "1\r2\x15\x15\x15\x15next\r");
+  EXPECT_EQ(tmux_.Tmux({"list-buffers"}), "");
+}
+
+// What was never pasted is not taken back: what stands in the prompt is somebody's own.
+TEST_F(TmuxTest, WhereNothingWasPastedNothingIsTakenBack) {
+  const testing::TempDir directory;
+  const std::filesystem::path program = directory.path() / "tmux";
+  std::ofstream(program) << "#!/bin/sh\n[ \"$1\" = paste-buffer ] && exit 1\nexec tmux \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  TmuxInjector injector(clock_, {.program = program});
+  tmux_.Open("work", "a");
+  const Injector::Order order = {
+      .recipient = "a", .target = {.session = "work", .window = "a"}, .text = "x"};
+  EXPECT_FALSE(Begin(injector, order).get().ok());
+  ASSERT_TRUE(Put(order.target, "next").ok());
+  EXPECT_EQ(tmux_.TypedUpTo("work", "a", "next\r"), "next\r");
+  EXPECT_EQ(tmux_.Tmux({"list-buffers"}), "");
 }
 
 // A tmux that never answers, on a clock of the test's own.
