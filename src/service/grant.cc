@@ -78,10 +78,9 @@ Tried Refuse(std::vector<Conflict> conflicts, std::vector<WaitQueue::EarlierWait
   Tried tried{.verdict = Reservations::Refused{}, .blockers = {.waits = std::move(waits)}};
   for (const Conflict& conflict : conflicts) {
     if (!conflict.reservation_id) continue;
-    tried.blockers.holds.push_back(
-        {.reservation_id = *conflict.reservation_id, .agent = conflict.agent});
-    tried.first_expiry =
-        std::min(tried.first_expiry.value_or(conflict.expires_at), conflict.expires_at);
+    tried.blockers.holds.push_back({.reservation_id = *conflict.reservation_id,
+                                    .agent = conflict.agent,
+                                    .expires_at = conflict.expires_at});
   }
   tried.verdict = Reservations::Refused{.conflicts = std::move(conflicts)};
   return tried;
@@ -348,6 +347,7 @@ Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref
   IL_TRY(auto conflicts,
          store::FindConflicts(tx.connection(), claim, rules.now, rules.grace, budget));
   if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
+  bool anew = false;
   if (!domain::IsActive(own, rules.now)) {
     IL_TRY(auto same, store::FindSame(tx.connection(), claim, rules.now));
     if (same) {
@@ -357,13 +357,14 @@ Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref
              store::CountHeldBy(tx.connection(), own.project, own.agent, rules.now));
       if (held >= rules.held_max) return TooMany(held, 1, rules);
       IL_TRY(own.fence, store::TakeFence(tx, own.project));
+      anew = true;
     }
   }
   own.expires_at = std::max(own.expires_at, rules.now + lease);
   IL_TRY_VOID(store::UpdateReservation(tx, own));
   IL_TRY_VOID(store::AppendReservationEvent(tx, event_type::kReservationRenewed, own, own.agent,
                                             rules.now));
-  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(own)}}};
+  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(own)}}, .anew = anew};
 }
 
 Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& ref,

@@ -48,11 +48,11 @@ struct Standing {
 Result<Standing> FindStanding(db::Connection& connection, const std::string& agent);
 
 struct Tried {
-  Reservations::Verdict verdict;               // Granted or Refused
-  WaitQueue::Blockers blockers = {};           // of a refusal
-  std::optional<Timestamp> first_expiry = {};  // of the reservations among them
+  Reservations::Verdict verdict;      // Granted or Refused
+  WaitQueue::Blockers blockers = {};  // of a refusal
   // Who waits for what was granted all the same, since the agent held it already.
   std::vector<WaitQueue::Ticket> passed = {};
+  bool anew = false;       // a renewal that was a new grant, past those who wait
   Standing standing = {};  // of the agent; looked up only for one that waits
 };
 

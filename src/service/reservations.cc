@@ -37,18 +37,21 @@ struct Turn {
 class Place {
  public:
   Place(WaitQueue& queue, WaitQueue::Ticket ticket) : queue_(queue), ticket_(ticket) {}
-  ~Place() { queue_.Leave(ticket_, granted_ids_); }
+  ~Place() { queue_.Leave(ticket_, granted_); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
   void Granted(const std::vector<Reservation>& reservations) {
-    for (const Reservation& one : reservations) granted_ids_.push_back(one.id);
+    for (const Reservation& one : reservations) {
+      granted_.push_back(
+          {.reservation_id = one.id, .agent = one.agent, .expires_at = one.expires_at});
+    }
   }
 
  private:
   WaitQueue& queue_;
   const WaitQueue::Ticket ticket_;
-  std::vector<std::string> granted_ids_;
+  std::vector<WaitQueue::Hold> granted_;
 };
 
 // An alarm that sets a signal, put off in any case.
@@ -215,21 +218,33 @@ class Reservations::Attempt {
         co_return owner.Hear(*std::move(tried));
       }
       if (last) co_return LastWord(*std::move(tried));
-      const Duration until_free =
-          tried->first_expiry ? *tried->first_expiry - owner.clock_.Now() : Duration::max();
-      const WaitQueue::Next next = owner.waits_.EndTry(ticket, std::move(tried->blockers));
+      const WaitQueue::Next next =
+          owner.waits_.EndTry(ticket, std::move(tried->blockers), owner.clock_.Now());
       if (next == WaitQueue::Next::kStopped) co_return Stopping();
-      if (next != WaitQueue::Next::kSleep || until_free <= Duration(0)) continue;
+      if (next != WaitQueue::Next::kSleep) continue;
+      IL_CO_TRY_VOID(co_await Rest(owner, ticket, deadline, signal));
+    }
+  }
+
+ private:
+  // Until a try may succeed, or is the last one.
+  static awaitable<Result<void>> Rest(Reservations& owner, WaitQueue::Ticket ticket,
+                                      Duration deadline, std::shared_ptr<Signal> signal) {
+    while (owner.clock_.Monotonic() < deadline) {
+      const std::optional<Timestamp> until = owner.waits_.RestUntil(ticket);
+      const Timestamp now = owner.clock_.Now();
+      if (!until || *until <= now) break;
       std::optional<Alarm> expiry;
-      if (until_free < patience) expiry.emplace(owner.clock_, until_free, signal);
+      const bool matters = *until < now + (deadline - owner.clock_.Monotonic());
+      if (matters) expiry.emplace(owner.clock_, *until - now, signal);
       co_await WaitFor(signal);
       if (owner.waits_.stopped()) co_return Stopping();
       const bool left = co_await HasHungUp();
       if (left) co_return NobodyWaits();
     }
+    co_return Result<void>();
   }
 
- private:
   static Verdict LastWord(Tried tried) {
     auto& refused = std::get<Refused>(tried.verdict);
     std::vector<WaitQueue::Ticket> before;
@@ -335,6 +350,10 @@ awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64
   auto renew = [this, ref = std::move(ref), lease = domain::LeaseFor(ttl_minutes)](
                    db::Transaction& tx) { return RenewReservation(tx, ref, lease, Rules()); };
   IL_CO_TRY(Tried tried, co_await AwaitWrite<Tried>(storage_, std::move(renew)));
+  if (const auto* renewed = std::get_if<Granted>(&tried.verdict);
+      renewed != nullptr && tried.anew) {
+    waits_.LookAgainIn(renewed->reservations.front().project);
+  }
   co_return std::move(tried.verdict);
 }
 

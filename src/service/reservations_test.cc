@@ -291,6 +291,44 @@ TEST_F(ReservationsServiceTest, WhoWaitsGetsWhatRunsOutWithoutASweep) {
   EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
 }
 
+// Its alarm is at the last expiry, and follows what is released before.
+TEST_F(ReservationsServiceTest, WhoWaitsForManyPathsIsGrantedThemWhenTheLastIsFree) {
+  for (const bool released : {false, true}) {
+    SCOPED_TRACE(released);
+    const Reservation first = Grant("a", "x");
+    clock_.Advance(seconds(5));
+    const Reservation last = Grant("b", "y");
+    clock_.Advance(minutes(30) - seconds(10));  // 5 s are left of x, 10 s of y
+    auto waiting = BeginWait("c", "**");
+    EXPECT_TRUE(!released || Release(last, "b").ok());
+    clock_.Advance(seconds(5));
+    if (!released) clock_.Advance(seconds(5));
+    const auto answer = waiting.get();
+    ASSERT_TRUE(answer.ok());
+    const Reservation held = std::get<Granted>(*answer).reservations.at(0);
+    EXPECT_EQ(held.created_at, released ? first.expires_at : last.expires_at);
+    ASSERT_TRUE(Release(held, "c").ok());
+  }
+}
+
+// A renewal that is a new grant may go past those who wait, who then wait for its owner.
+TEST_F(ReservationsServiceTest, ACircleThroughARenewalIsFound) {
+  const Reservation old = Grant("a", "x");
+  clock_.Advance(minutes(31));
+  Grant("b", "y");
+  Grant("d", "z");
+  auto b = BeginWait("b", "{x,z}");
+  ASSERT_TRUE(std::holds_alternative<Granted>(
+      Run(reservations_.Renew({.id = old.id, .agent = "a"}, 30)).value()));
+  const auto answer = BeginWait("a", "y").get();
+  ASSERT_TRUE(answer.ok());
+  const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&*answer);
+  ASSERT_NE(deadlocked, nullptr);
+  EXPECT_THAT(deadlocked->agents, ElementsAre("a", "b"));
+  reservations_.StopWaits();
+  EXPECT_FALSE(b.get().ok());
+}
+
 TEST_F(ReservationsServiceTest, TextsAndListsAreBounded) {
   const std::string long_text(5000, 'x');
   Reservations::Wish wish = Wish(long_text, {"x"});
@@ -353,8 +391,11 @@ TEST_F(ReservationsServiceTest, ACircleThroughAGrantIsFound) {
   auto a = BeginWait("a", "{x,y}");
   ASSERT_TRUE(Release(x, "b").ok());
   ASSERT_TRUE(std::holds_alternative<Granted>(e.get().value()));
-  const Verdict again = BeginWait("e", "z").get().value();  // a waits for e, and e for a
-  EXPECT_THAT(std::get<Reservations::Deadlocked>(again).agents, ElementsAre("e", "a"));
+  const auto again = BeginWait("e", "z").get();  // a waits for e, and e for a
+  ASSERT_TRUE(again.ok());
+  const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&*again);
+  ASSERT_NE(deadlocked, nullptr);
+  EXPECT_THAT(deadlocked->agents, ElementsAre("e", "a"));
   reservations_.StopWaits();
   EXPECT_FALSE(a.get().ok());
 }

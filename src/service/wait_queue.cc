@@ -52,58 +52,66 @@ void WaitQueue::SetBlockers(Waiter& waiter, Blockers blockers) {
   for (const EarlierWait& wait : waiter.blockers.waits) ++behind_wait_[wait.ticket];
 }
 
-void WaitQueue::Replace(Blockers& blockers, Ticket ticket, const Granted& granted) {
+void WaitQueue::Replace(Blockers& blockers, Ticket ticket, std::span<const Hold> granted) {
   const auto ended = std::ranges::equal_range(blockers.waits, ticket, {}, &EarlierWait::ticket);
   for (const EarlierWait& wait : ended) {
-    if (granted.ids.empty()) break;
-    blockers.holds.push_back(
-        {.reservation_id = granted.ids.at(wait.pattern), .agent = granted.agent});
+    if (!granted.empty()) blockers.holds.push_back(granted[wait.pattern]);
   }
   SortOnce(blockers.holds);
   blockers.waits.erase(ended.begin(), ended.end());
 }
 
-void WaitQueue::Leave(Ticket ticket, std::span<const std::string> granted_ids) {
+std::optional<Timestamp> WaitQueue::RestUntil(const Waiter& waiter) {
+  if (waiter.look_again || waiter.blockers.empty() || !waiter.deadlock.empty()) return std::nullopt;
+  if (!waiter.blockers.waits.empty()) return kNever;
+  return std::ranges::max(waiter.blockers.holds, {}, &Hold::expires_at).expires_at;
+}
+
+void WaitQueue::Change(Waiter& waiter, const std::function<void(Blockers&)>& change) {
+  const auto before = RestUntil(waiter);
+  CountHolds(waiter, -1);
+  change(waiter.blockers);
+  CountHolds(waiter, 1);
+  if (RestUntil(waiter) != before) waiter.wake();
+}
+
+void WaitQueue::Leave(Ticket ticket, std::span<const Hold> granted) {
   MutexLock lock(mutex_);
   const auto leaving = waiters_.find(ticket);
   if (leaving == waiters_.end()) return;
-  const Granted granted = {.ids = {granted_ids.begin(), granted_ids.end()},
-                           .agent = leaving->second.wanted->agent};
   SetBlockers(leaving->second, {});
   waiters_.erase(leaving);
   const bool in_the_way = behind_wait_.erase(ticket) > 0;
   for (auto& [other, waiter] : waiters_) {
-    if (waiter.trying) waiter.left[ticket] = granted;
+    if (waiter.trying) waiter.left[ticket] = {granted.begin(), granted.end()};
     if (!in_the_way || waiter.blockers.waits.empty()) continue;
-    CountHolds(waiter, -1);
-    Replace(waiter.blockers, ticket, granted);
-    CountHolds(waiter, 1);
-    if (waiter.blockers.empty()) waiter.wake();
+    Change(waiter, [&](Blockers& blockers) { Replace(blockers, ticket, granted); });
   }
 }
 
 void WaitQueue::Gone(std::span<const std::string> reservation_ids) {
   MutexLock lock(mutex_);
+  const auto is_gone = [&](const Hold& hold) { return IsOneOf(hold, reservation_ids); };
   for (auto& [ticket, waiter] : waiters_) {
     if (waiter.trying) {
       waiter.gone.insert(waiter.gone.end(), reservation_ids.begin(), reservation_ids.end());
     }
-    const auto is_gone = [&](const Hold& hold) { return IsOneOf(hold, reservation_ids); };
     if (std::ranges::none_of(waiter.blockers.holds, is_gone)) continue;
-    CountHolds(waiter, -1);
-    std::erase_if(waiter.blockers.holds, is_gone);
-    CountHolds(waiter, 1);
-    if (waiter.blockers.empty()) waiter.wake();
+    Change(waiter, [&](Blockers& blockers) { std::erase_if(blockers.holds, is_gone); });
   }
+}
+
+void WaitQueue::LookAgain(Waiter& waiter) {
+  waiter.look_again = true;
+  waiter.wake();
 }
 
 void WaitQueue::Moved(std::span<const std::string> reservation_ids) {
   MutexLock lock(mutex_);
   for (auto& [ticket, waiter] : waiters_) {
-    if (waiter.trying) waiter.look_again = true;
     const bool concerned = std::ranges::any_of(
         waiter.blockers.holds, [&](const Hold& hold) { return IsOneOf(hold, reservation_ids); });
-    if (concerned) waiter.wake();
+    if (waiter.trying || concerned) LookAgain(waiter);
   }
 }
 
@@ -111,19 +119,28 @@ void WaitQueue::LookAgain(std::span<const Ticket> tickets) {
   MutexLock lock(mutex_);
   for (const Ticket ticket : tickets) {
     const auto found = waiters_.find(ticket);
-    if (found == waiters_.end()) continue;
-    if (found->second.trying) found->second.look_again = true;
-    found->second.wake();
+    if (found != waiters_.end()) LookAgain(found->second);
   }
 }
 
 void WaitQueue::LookAgain(std::string_view agent) {
   MutexLock lock(mutex_);
   for (auto& [ticket, waiter] : waiters_) {
-    if (waiter.wanted->agent != agent) continue;
-    if (waiter.trying) waiter.look_again = true;
-    waiter.wake();
+    if (waiter.wanted->agent == agent) LookAgain(waiter);
   }
+}
+
+void WaitQueue::LookAgainIn(std::string_view project) {
+  MutexLock lock(mutex_);
+  for (auto& [ticket, waiter] : waiters_) {
+    if (waiter.wanted->project == project) LookAgain(waiter);
+  }
+}
+
+std::optional<Timestamp> WaitQueue::RestUntil(Ticket ticket) const {
+  MutexLock lock(mutex_);
+  const auto found = waiters_.find(ticket);
+  return found == waiters_.end() ? std::nullopt : RestUntil(found->second);
 }
 
 std::vector<WaitQueue::Earlier> WaitQueue::Before(std::string_view project, Ticket before) const {
@@ -146,7 +163,7 @@ void WaitQueue::BeginTry(Ticket ticket) {
   SetBlockers(waiter, {});
 }
 
-WaitQueue::Next WaitQueue::EndTry(Ticket ticket, Blockers blockers) {
+WaitQueue::Next WaitQueue::EndTry(Ticket ticket, Blockers blockers, Timestamp now) {
   MutexLock lock(mutex_);
   Waiter& waiter = waiters_.at(ticket);
   IL_CHECK(waiter.trying);
@@ -159,7 +176,7 @@ WaitQueue::Next WaitQueue::EndTry(Ticket ticket, Blockers blockers) {
   if (blockers.empty()) return Next::kTryAgain;
   SortOnce(blockers.holds);
   SetBlockers(waiter, std::move(blockers));
-  BreakCircles(ticket);
+  BreakCircles(ticket, now);
   return waiter.deadlock.empty() ? Next::kSleep : Next::kGiveUp;
 }
 
@@ -168,7 +185,7 @@ bool WaitQueue::Holds(const Wanted& wanted, std::string_view agent, std::string_
   return wanted.project == project || (wanted.registered && wanted.reach == Reach::kEverywhere);
 }
 
-std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
+WaitQueue::Way WaitQueue::FindCircle(Ticket start, Timestamp now) const {
   const Wanted& first = *waiters_.at(start).wanted;
   if (!behind_agent_.contains(first.agent) && !behind_wait_.contains(start)) return {};
   std::unordered_map<std::string_view, std::vector<Ticket>> waits_of;  // not yet reached
@@ -178,11 +195,12 @@ std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
   }
   std::unordered_map<Ticket, Ticket> reached_from;
   std::vector<Ticket> open = {start};
+  Way way;
   const auto circle_from = [&](Ticket last) {
-    std::vector<Ticket> circle = {last};
-    while (circle.back() != start) circle.push_back(reached_from.at(circle.back()));
-    std::ranges::reverse(circle);
-    return circle;
+    way.circle = {last};
+    while (way.circle.back() != start) way.circle.push_back(reached_from.at(way.circle.back()));
+    std::ranges::reverse(way.circle);
+    return way;
   };
   while (!open.empty()) {
     const Ticket at = open.back();
@@ -193,6 +211,10 @@ std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
     const Blockers& blockers = waiters_.at(at).blockers;
     const std::string& project = waiters_.at(at).wanted->project;
     for (const Hold& hold : blockers.holds) {
+      if (hold.expires_at <= now) {
+        if (way.outdated.empty() || way.outdated.back() != at) way.outdated.push_back(at);
+        continue;
+      }
       if (Holds(first, hold.agent, project)) return circle_from(at);
       const auto next = waits_of.find(hold.agent);
       if (next == waits_of.end()) continue;
@@ -208,13 +230,16 @@ std::vector<WaitQueue::Ticket> WaitQueue::FindCircle(Ticket start) const {
       if (next != waiters_.end() && next->second.deadlock.empty()) reach(wait.ticket);
     }
   }
-  return {};
+  return way;
 }
 
-void WaitQueue::BreakCircles(Ticket ticket) {
+void WaitQueue::BreakCircles(Ticket ticket, Timestamp now) {
   while (waiters_.at(ticket).deadlock.empty()) {
-    std::vector<Ticket> circle = FindCircle(ticket);
-    if (circle.empty()) return;
+    auto [circle, outdated] = FindCircle(ticket, now);
+    if (circle.empty()) {
+      for (const Ticket one : outdated) LookAgain(waiters_.at(one));
+      return;
+    }
     const auto youngest = std::ranges::max_element(circle);
     std::ranges::rotate(circle, youngest);
     Waiter& loser = waiters_.at(circle.front());

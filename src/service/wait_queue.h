@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +29,7 @@ namespace interlock::service {
 class WaitQueue {
  public:
   using Ticket = std::uint64_t;  // whoever came first has the lower one
+  static constexpr Timestamp kNever = {std::numeric_limits<std::int64_t>::max()};
 
   // Where whoever asks for a wait may work: in one project, or in all of them.
   enum class Reach : std::uint8_t { kProject, kEverywhere };
@@ -46,7 +49,8 @@ class WaitQueue {
   // What is in the way of a claim.
   struct Hold {
     std::string reservation_id;
-    std::string agent;  // whose it is
+    std::string agent;              // whose it is
+    Timestamp expires_at = kNever;  // as far as is known: it may be renewed
     auto operator<=>(const Hold&) const = default;
   };
   struct EarlierWait {
@@ -62,15 +66,16 @@ class WaitQueue {
 
   explicit WaitQueue(std::size_t waiters_max) : waiters_max_(waiters_max) {}
 
-  // `wake` is called, from any thread and perhaps more often than needed, when nothing of what was
-  // in the way is left, so of many who wait for one path only the next is woken; it must be quick,
-  // and must not call the queue. kUnavailable: too many wait already, or Stop() was called.
+  // `wake` is called, from any thread and perhaps more often than needed, when RestUntil() has
+  // changed: above all when nothing of what was in the way is left, so of many who wait for one
+  // path only the next is woken; it must be quick, and must not call the queue. kUnavailable: too
+  // many wait already, or Stop() was called.
   Result<Ticket> Join(std::shared_ptr<const Wanted> wanted, std::function<void()> wake)
       IL_EXCLUDES(mutex_);
 
   // Nothing is heard of the ticket any more; those behind it may be free to go. Idempotent. What it
-  // was granted, if it was, has these ids, one per pattern: they are in the way in its place.
-  void Leave(Ticket ticket, std::span<const std::string> granted_ids = {}) IL_EXCLUDES(mutex_);
+  // was granted, if it was, is this, one per pattern: it is in the way in its place.
+  void Leave(Ticket ticket, std::span<const Hold> granted = {}) IL_EXCLUDES(mutex_);
 
   // The waits in the project that began before `before`, in their order.
   struct Earlier {
@@ -83,13 +88,17 @@ class WaitQueue {
   void BeginTry(Ticket ticket) IL_EXCLUDES(mutex_);
 
   enum class Next : std::uint8_t {
-    kSleep,     // until `wake`
+    kSleep,     // see RestUntil()
     kTryAgain,  // all that was in the way has gone meanwhile
     kGiveUp,    // Deadlock() says why
     kStopped,
   };
-  // The try failed, for these reasons.
-  Next EndTry(Ticket ticket, Blockers blockers) IL_EXCLUDES(mutex_);
+  // The try failed, for these reasons, as they were found at `now`.
+  Next EndTry(Ticket ticket, Blockers blockers, Timestamp now) IL_EXCLUDES(mutex_);
+
+  // When the last of what is in the way will have run out, if nobody tells before: until then, and
+  // until `wake`, a try is in vain. kNever while others wait in front; nothing = try now.
+  std::optional<Timestamp> RestUntil(Ticket ticket) const IL_EXCLUDES(mutex_);
 
   // The agents of a circle of waits, each of which is in the way of the one before it, of which
   // this, the first, is the youngest: it must give up. Empty when it need not. To be asked whenever
@@ -110,6 +119,8 @@ class WaitQueue {
   void LookAgain(std::span<const Ticket> tickets) IL_EXCLUDES(mutex_);
   // Something happened to the agent itself.
   void LookAgain(std::string_view agent) IL_EXCLUDES(mutex_);
+  // Something was granted in the project past those who wait there.
+  void LookAgainIn(std::string_view project) IL_EXCLUDES(mutex_);
 
   bool stopped() const IL_EXCLUDES(mutex_);
 
@@ -119,34 +130,40 @@ class WaitQueue {
   std::size_t size() const IL_EXCLUDES(mutex_);
 
  private:
-  // What a wait that ended was granted, one reservation per pattern; none when it gave up.
-  struct Granted {
-    std::vector<std::string> ids;
-    std::string agent;
-  };
   struct Waiter {
     std::shared_ptr<const Wanted> wanted;
     std::function<void()> wake;
     Blockers blockers = {};  // of the last try; both lists are sorted
     bool trying = false;
+    bool look_again = false;  // since the last try began
     // During this try:
-    bool look_again = false;
-    std::vector<std::string> gone = {};   // reservations
-    std::map<Ticket, Granted> left = {};  // waits
+    std::vector<std::string> gone = {};  // reservations
+    // Waits that ended, and what they were granted; nothing when they gave up.
+    std::map<Ticket, std::vector<Hold>> left = {};
     std::vector<std::string> deadlock = {};
   };
 
   // What the agent holds in the project is held by whoever waits for this.
   static bool Holds(const Wanted& wanted, std::string_view agent, std::string_view project);
   // Takes a wait that has ended out of the list, or puts what it was granted in its place.
-  static void Replace(Blockers& blockers, Ticket ticket, const Granted& granted);
+  static void Replace(Blockers& blockers, Ticket ticket, std::span<const Hold> granted);
+  static std::optional<Timestamp> RestUntil(const Waiter& waiter);
+  static void LookAgain(Waiter& waiter);
+  // Something that was in the way of the waiter may be gone; it is told if that matters.
+  void Change(Waiter& waiter, const std::function<void(Blockers&)>& change) IL_REQUIRES(mutex_);
   void CountHolds(const Waiter& waiter, int by) IL_REQUIRES(mutex_);
   void SetBlockers(Waiter& waiter, Blockers blockers) IL_REQUIRES(mutex_);
-  // The waits on a way from this one back to itself, or to what its own agent holds; empty when
-  // there is none.
-  std::vector<Ticket> FindCircle(Ticket start) const IL_REQUIRES(mutex_);
-  // Of every circle that this wait closes, the youngest gives up.
-  void BreakCircles(Ticket ticket) IL_REQUIRES(mutex_);
+  struct Way {
+    // The waits on a way from one back to itself, or to what its own agent holds; empty when there
+    // is none.
+    std::vector<Ticket> circle = {};
+    // On the way there: waits behind what has run out, if nobody renewed it.
+    std::vector<Ticket> outdated = {};
+  };
+  Way FindCircle(Ticket start, Timestamp now) const IL_REQUIRES(mutex_);
+  // Of every circle that this wait closes, the youngest gives up. Who can only be known to be part
+  // of one by looking again looks again, and closes it then.
+  void BreakCircles(Ticket ticket, Timestamp now) IL_REQUIRES(mutex_);
 
   const std::size_t waiters_max_;
   mutable Mutex mutex_;

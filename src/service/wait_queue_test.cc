@@ -33,13 +33,17 @@ class WaitQueueTest : public ::testing::Test {
     const Ticket ticket = queue_.Join(wanted, [this, agent] { ++woken_[agent]; }).value();
     return ticket;
   }
+  Next EndTry(Ticket ticket, Blockers blockers) {
+    return queue_.EndTry(ticket, std::move(blockers), now_);
+  }
   Next Try(Ticket ticket, Blockers blockers) {
     queue_.BeginTry(ticket);
-    return queue_.EndTry(ticket, std::move(blockers));
+    return EndTry(ticket, std::move(blockers));
   }
   void Gone(const std::string& id) { queue_.Gone(std::vector<std::string>{id}); }
 
   WaitQueue queue_{4};
+  Timestamp now_ = {0};
   std::map<std::string, int> woken_;
 };
 
@@ -80,12 +84,12 @@ TEST_F(WaitQueueTest, WhatAnEarlierWaitWasGrantedTakesItsPlace) {
     SCOPED_TRACE(during_a_try);
     const Ticket e = Join("e");
     const Ticket a = Join("a");
-    const std::vector<std::string> granted = {"r0", "r1"};
+    const std::vector<Hold> granted = {{"r0", "e"}, {"r1", "e"}};
     const Blockers in_the_way = {.holds = {{"rd", "d"}}, .waits = {{e, 1}}};
     if (during_a_try) {
       queue_.BeginTry(a);
       queue_.Leave(e, granted);
-      EXPECT_EQ(queue_.EndTry(a, in_the_way), Next::kSleep);
+      EXPECT_EQ(EndTry(a, in_the_way), Next::kSleep);
     } else {
       EXPECT_EQ(Try(a, in_the_way), Next::kSleep);
       queue_.Leave(e, granted);
@@ -103,6 +107,46 @@ TEST_F(WaitQueueTest, WhatAnEarlierWaitWasGrantedTakesItsPlace) {
   }
 }
 
+// Whoever waits for many paths tries when the last of them can be free, not once for each.
+TEST_F(WaitQueueTest, ItRestsUntilAllThatIsInTheWayHasRunOut) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  EXPECT_EQ(Try(a, {.holds = {{"r5", "x", {5}}, {"r9", "y", {9}}, {"r7", "z", {7}}}}),
+            Next::kSleep);
+  EXPECT_EQ(queue_.RestUntil(a), Timestamp{9});
+  Gone("r5");
+  EXPECT_EQ(woken_["a"], 0);
+  Gone("r9");
+  EXPECT_EQ(woken_["a"], 1) << "its alarm is too late now";
+  EXPECT_EQ(queue_.RestUntil(a), Timestamp{7});
+
+  EXPECT_EQ(Try(b, {.holds = {{"r7", "z", {7}}}, .waits = {{a, 0}}}), Next::kSleep);
+  EXPECT_EQ(queue_.RestUntil(b), WaitQueue::kNever) << "a comes first";
+  queue_.Leave(a, std::vector<Hold>{{"ra", "a", {20}}});
+  EXPECT_EQ(woken_["b"], 1);
+  EXPECT_EQ(queue_.RestUntil(b), Timestamp{20});
+  queue_.LookAgainIn("p");
+  EXPECT_EQ(queue_.RestUntil(b), std::nullopt) << "to be tried at once";
+  queue_.BeginTry(b);
+  EXPECT_EQ(EndTry(b, {.holds = {{"ra", "a", {20}}}}), Next::kSleep);
+  EXPECT_EQ(queue_.RestUntil(b), Timestamp{20});
+  Gone("ra");
+  EXPECT_EQ(queue_.RestUntil(b), std::nullopt);
+}
+
+// What ran out while one rested is in nobody's way, unless it was renewed: only a look tells.
+TEST_F(WaitQueueTest, WhatMayHaveRunOutMakesACircleOnlyWhenItWasLookedAtAgain) {
+  const Ticket a = Join("a");
+  const Ticket b = Join("b");
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b", {5}}, {"rx", "x", {9}}}}), Next::kSleep);
+  now_ = {6};
+  EXPECT_EQ(Try(b, {.holds = {{"ra", "a", {9}}}}), Next::kSleep) << "rb has run out";
+  EXPECT_EQ(woken_["a"], 1) << "or has it?";
+  EXPECT_EQ(queue_.RestUntil(a), std::nullopt);
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b", {12}}, {"rx", "x", {9}}}}), Next::kSleep);
+  EXPECT_THAT(queue_.Deadlock(b), ElementsAre("b", "a")) << "it was renewed";
+}
+
 TEST_F(WaitQueueTest, WhatGoesToAnotherIsLookedAtAgain) {
   const Ticket a = Join("a");
   EXPECT_EQ(Try(a, {.holds = {{"r1", "x"}, {"r2", "y"}}}), Next::kSleep);
@@ -114,7 +158,7 @@ TEST_F(WaitQueueTest, WhatGoesToAnotherIsLookedAtAgain) {
   EXPECT_EQ(woken_["a"], 2);
   queue_.BeginTry(a);
   queue_.Moved(std::vector<std::string>{"r1"});
-  EXPECT_EQ(queue_.EndTry(a, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
+  EXPECT_EQ(EndTry(a, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
 }
 
 TEST_F(WaitQueueTest, ACircleLeadsThroughProjectsWhereTheAgentsAreKnownToBeTheSame) {
@@ -181,18 +225,18 @@ TEST_F(WaitQueueTest, WhatChangesDuringATryIsNotMissed) {
   const Ticket b = Join("b");
   queue_.BeginTry(b);
   Gone("r1");
-  EXPECT_EQ(queue_.EndTry(b, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
+  EXPECT_EQ(EndTry(b, {.holds = {{"r1", "x"}}}), Next::kTryAgain);
   queue_.BeginTry(b);
   Gone("r1");
-  EXPECT_EQ(queue_.EndTry(b, {.holds = {{"r1", "x"}, {"r2", "y"}}}), Next::kSleep);
+  EXPECT_EQ(EndTry(b, {.holds = {{"r1", "x"}, {"r2", "y"}}}), Next::kSleep);
   Gone("r2");
   EXPECT_EQ(woken_["b"], 1) << "r1 went during the try";
   queue_.BeginTry(b);
   queue_.Leave(a);
-  EXPECT_EQ(queue_.EndTry(b, {.waits = {{a, 0}}}), Next::kTryAgain);
+  EXPECT_EQ(EndTry(b, {.waits = {{a, 0}}}), Next::kTryAgain);
   queue_.BeginTry(b);
   Gone("r9");
-  EXPECT_EQ(queue_.EndTry(b, {.holds = {{"r1", "x"}}}), Next::kSleep) << "another one's";
+  EXPECT_EQ(EndTry(b, {.holds = {{"r1", "x"}}}), Next::kSleep) << "another one's";
 }
 
 TEST_F(WaitQueueTest, OfACircleTheYoungestGivesUp) {
@@ -233,7 +277,7 @@ TEST_F(WaitQueueTest, WhoWaitsBehindAWaitOfAnAgentDoesNotWaitForAllOfIt) {
   EXPECT_EQ(Try(a, {.holds = {{"rc", "c"}}}), Next::kSleep);
   EXPECT_EQ(Try(b, {.holds = {{"rc", "c"}}, .waits = {{a, 0}}}), Next::kSleep);
   EXPECT_EQ(Try(other, {.holds = {{"rb", "b"}}}), Next::kSleep) << "a holds nothing";
-  queue_.Leave(a, std::vector<std::string>{"ra"});
+  queue_.Leave(a, std::vector<Hold>{{"ra", "a"}});
   EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep) << "now it does";
   EXPECT_THAT(queue_.Deadlock(other), ElementsAre("a", "b"));
 }
