@@ -237,6 +237,7 @@ class Reservations::Attempt {
       std::optional<Alarm> expiry;
       const bool matters = *until < now + (deadline - owner.clock_.Monotonic());
       if (matters) expiry.emplace(owner.clock_, *until - now, signal);
+      if (owner.clock_.Now() >= *until) break;  // it came while the alarm was set
       co_await WaitFor(signal);
       if (owner.waits_.stopped()) co_return Stopping();
       const bool left = co_await HasHungUp();

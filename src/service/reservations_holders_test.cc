@@ -207,6 +207,18 @@ TEST_F(HoldersTest, AgentsThatWaitForEachOtherInTwoProjectsAreFound) {
   EXPECT_TRUE(std::holds_alternative<Granted>(first.get().value()));
 }
 
+TEST_F(HoldersTest, ForceIsForTheOwnerAndAgainstThoseWhoLeftButNotAgainstTheActive) {
+  const std::string id = Register().id;
+  const Reservation held = Grant(id, "x");
+  const auto force = [&](const Reservation& what, const std::string& agent) {
+    return Run(reservations_.ForceRelease({.id = what.id, .agent = agent}, "why"));
+  };
+  EXPECT_EQ(force(held, "b").error().slug(), "holder_active");
+  EXPECT_TRUE(force(held, id).ok());
+  ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
+  EXPECT_TRUE(force(Grant(id, "x"), "b").ok());
+}
+
 TEST_F(HoldersTest, ASessionThatStillHoldsFilesIsNotTakenOver) {
   const std::string session = "0190a0a0-0000-7000-8000-000000000001";
   const std::string id = Register(session).id;
@@ -295,6 +307,34 @@ TEST_F(HoldersTest, ReleasedReservationsAreForgottenAfterTheRetention) {
   clock_.JumpWallClock(hours(49));
   Sweep(sweeper);
   EXPECT_FALSE(IsThere(released));
+}
+
+TEST_F(HoldersTest, WhatRunsOutOrIsAsOldAsTheRetentionThisVeryMomentIsStillThere) {
+  Sweeper& sweeper = NewSweeper({.interval = hours(24), .retain = std::chrono::days(1)});
+  sweeper.Start();
+  Sweep(sweeper);
+  const Reservation expiring = Grant("x", "a", 24 * 60);
+  const Reservation released = Grant("x", "b");
+  ASSERT_TRUE(Run(reservations_.Release({.id = released.id, .agent = "x"})).ok());
+  Sweep(sweeper);
+  EXPECT_EQ(clock_.Now(), expiring.expires_at);
+  EXPECT_TRUE(IsThere(expiring));
+  EXPECT_TRUE(IsThere(released));
+  Sweep(sweeper);
+  EXPECT_FALSE(IsThere(expiring));
+  EXPECT_FALSE(IsThere(released));
+}
+
+TEST_F(HoldersTest, MoreThanOneStepIsForgottenInOneSweep) {
+  for (int i = 0; i < 5; ++i) {
+    const Reservation one = Grant("x", "f" + std::to_string(i));
+    ASSERT_TRUE(Run(reservations_.Release({.id = one.id, .agent = "x"})).ok());
+  }
+  clock_.Advance(hours(25));
+  Sweeper& sweeper = NewSweeper({.retain = std::chrono::days(1), .rows_max = 2});
+  sweeper.Start();
+  Sweep(sweeper);
+  EXPECT_EQ(Rows(), 0);
 }
 
 TEST_F(HoldersTest, MoreThanOneStepIsSweptInOneSweep) {

@@ -232,6 +232,67 @@ TEST_F(ReservationsServiceTest, WhatRanOutIsRenewedOnlyWhereNobodyElseCame) {
   EXPECT_THAT(std::get<Refused>(Run(reservations_.Renew(ref, 5)).value()).conflicts, SizeIs(1));
 }
 
+TEST_F(ReservationsServiceTest, WhatIsInAnotherProjectIsNotThere) {
+  const Reservation held = Grant("a", "x");
+  const Reservations::Ref there = {.id = held.id, .project = "q", .agent = "a"};
+  EXPECT_EQ(Run(reservations_.Renew(there, 5)).error().http_status(), 404);
+  EXPECT_EQ(Run(reservations_.Transfer(there, "b")).error().http_status(), 404);
+  EXPECT_EQ(Run(reservations_.Release(there)).error().http_status(), 404);
+  EXPECT_EQ(Run(reservations_.ForceRelease(there, "")).error().http_status(), 404);
+  EXPECT_TRUE(Run(reservations_.Release({.id = held.id, .project = "p", .agent = "a"})).ok());
+}
+
+TEST_F(ReservationsServiceTest, ATransferIsOfWhatHoldsAndToWhomMayHoldIt) {
+  const Reservation old = Grant("a", "x");
+  clock_.Advance(minutes(31));
+  EXPECT_EQ(Run(reservations_.Transfer({.id = old.id, .agent = "a"}, "b")).error().http_status(),
+            404);
+  const Reservation held = Grant("a", "y");
+  for (const char* pattern : {"1", "2", "3"}) Grant("b", pattern);
+  const auto refused = Run(reservations_.Transfer({.id = held.id, .agent = "a"}, "b"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().slug(), "reservation_limit");
+}
+
+TEST_F(ReservationsServiceTest, NothingThatIsRenewedBecomesShorterOrLosesItsReason) {
+  Reservations::Wish wish = Wish("a", {"x"});
+  wish.ttl_minutes = 60;
+  wish.reason = "refactor";
+  const Reservation held = std::get<Granted>(Reserve(wish)).reservations.at(0);
+  const Verdict renewed = Run(reservations_.Renew({.id = held.id, .agent = "a"}, 5)).value();
+  EXPECT_EQ(std::get<Granted>(renewed).reservations.at(0), held);
+  EXPECT_EQ(Grant("a", "x"), held);
+}
+
+TEST_F(ReservationsServiceTest, WhoWaitsIsNotInItsOwnWay) {
+  Grant("b", "x");
+  auto waiting = BeginWait("a", "{x,y}");
+  Grant("a", "y");
+  reservations_.StopWaits();
+  EXPECT_FALSE(waiting.get().ok());
+}
+
+// a shares src/* and makes one of its files its own, past b, whom that was not in the way of.
+TEST_F(ReservationsServiceTest, ACircleThroughWhatWasGrantedPastAWaitIsFound) {
+  Reservations::Wish shared = Wish("a", {"src/*"});
+  shared.access = Access::kShared;
+  Reserve(shared);
+  Grant("b", "z");
+  Grant("d", "y");
+  Reservations::Wish wish = Wish("b", {"src/a", "y"});
+  wish.access = Access::kShared;
+  wish.patience = seconds(20);
+  auto b = Begin(reservations_, wish);
+  Grant("a", "src/a");
+  const auto answer = BeginWait("a", "z").get();
+  ASSERT_TRUE(answer.ok());
+  const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&*answer);
+  ASSERT_NE(deadlocked, nullptr);
+  EXPECT_THAT(deadlocked->agents, ElementsAre("a", "b"));
+  reservations_.StopWaits();
+  EXPECT_FALSE(b.get().ok());
+}
+
 TEST_F(ReservationsServiceTest, AHolderThatIsGoneMayBeRelievedAndIsTold) {
   const Reservation held = Grant("ghost", "x");
   ASSERT_TRUE(Run(reservations_.ForceRelease({.id = held.id, .agent = "b"}, "I need it")).ok());

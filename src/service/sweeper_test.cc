@@ -187,6 +187,19 @@ TEST_F(SweeperTest, AFailureIsLoggedAndTheNextSweepTriesAgain) {
   EXPECT_EQ(Messages(), 0);
 }
 
+TEST_F(SweeperTest, AChoreThatFailsKeepsNoOtherFromItsTurn) {
+  Append(3, days(31));
+  ASSERT_TRUE(temp_.Open()->Run("ALTER TABLE reservations RENAME TO elsewhere").ok());
+  Make();
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(sweeper_->stats().failures, 2U);
+  EXPECT_TRUE(lines_.Contains("what=\"expired reservations\""));
+  EXPECT_TRUE(lines_.Contains("what=\"released reservations\""));
+  EXPECT_EQ(Events(), 0);
+  EXPECT_EQ(Messages(), 0);
+}
+
 TEST_F(SweeperTest, StoppingIsIdempotentAndHarmlessBeforeTheStart) {
   Append(1, days(31));
   Make();
