@@ -20,6 +20,13 @@ class Asker {
   Asker(Reservations& reservations, std::future<Answer> answer)
       : reservations_(reservations), answer_(std::move(answer)) {}
 
+  // A test that ends early, having failed, is not to wait for ever.
+  ~Asker() {
+    if (answer_.valid() && !answered()) reservations_.StopWaits();
+  }
+  Asker(Asker&&) = default;
+  Asker& operator=(Asker&&) = delete;
+
   bool answered(std::chrono::milliseconds within = {}) const {
     return answer_.wait_for(within) == std::future_status::ready;
   }

@@ -264,6 +264,20 @@ TEST_F(ReservationsServiceTest, NothingThatIsRenewedBecomesShorterOrLosesItsReas
   EXPECT_EQ(Grant("a", "x"), held);
 }
 
+TEST_F(ReservationsServiceTest, WhoWaitsToShareIsNotInTheWayOfWhoShares) {
+  Grant("a", "x");
+  Reservations::Wish wish = Wish("b", {"x", "y"});
+  wish.access = Access::kShared;
+  wish.patience = seconds(20);
+  auto waiting = Begin(reservations_, wish);
+  Reservations::Wish shared = Wish("c", {"y"});
+  EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(shared)));
+  shared.access = Access::kShared;
+  EXPECT_TRUE(std::holds_alternative<Granted>(Reserve(shared)));
+  reservations_.StopWaits();
+  EXPECT_FALSE(waiting.get().ok());
+}
+
 TEST_F(ReservationsServiceTest, WhoWaitsIsNotInItsOwnWay) {
   Grant("b", "x");
   auto waiting = BeginWait("a", "{x,y}");
