@@ -218,11 +218,16 @@ WaitQueue::Way WaitQueue::FindCircle(Ticket start, Timestamp now) const {
       if (Holds(first, hold.agent, project)) return circle_from(at);
       const auto next = waits_of.find(hold.agent);
       if (next == waits_of.end()) continue;
-      std::erase_if(next->second, [&](Ticket ticket) {
-        const bool its = Holds(*waiters_.at(ticket).wanted, hold.agent, project);
-        if (its) reach(ticket);
-        return its;
-      });
+      std::vector<Ticket> others;
+      others.reserve(next->second.size());
+      for (const Ticket ticket : next->second) {
+        if (Holds(*waiters_.at(ticket).wanted, hold.agent, project)) {
+          reach(ticket);
+        } else {
+          others.push_back(ticket);
+        }
+      }
+      next->second = std::move(others);
     }
     for (const EarlierWait& wait : blockers.waits) {
       if (wait.ticket == start) return circle_from(at);
