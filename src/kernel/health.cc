@@ -20,6 +20,8 @@ constexpr std::uintmax_t kMiB = std::uintmax_t{1} << 20;
 // SQLite's own check; the first thing that is wrong, or "ok".
 constexpr db::Sql kCheck = "PRAGMA quick_check(1)";
 
+constexpr db::NamedSql kStatements[] = {IL_SQL(kCheck)};
+
 Result<void> CheckContent(Database& database, std::uintmax_t bytes_max) {
   std::error_code ignored;  // SQLite has it open
   const std::uintmax_t size = fs::file_size(database.path(), ignored);
@@ -64,5 +66,7 @@ Result<void> CheckHealth(const Database::Options& options, const db::Schema& sch
   IL_TRY_VOID(CheckWritable(database.path()));
   return CheckRoom(database.path(), limits.free_bytes_min);
 }
+
+std::span<const db::NamedSql> HealthStatements() { return kStatements; }
 
 }  // namespace interlock::kernel

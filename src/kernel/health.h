@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/result.h"
+#include "db/sql.h"
 #include "kernel/database.h"
 
 namespace interlock::kernel {
@@ -17,5 +19,7 @@ struct HealthLimits {
 // The error says what is wrong, and its detail "do" what to do. Changes nothing.
 Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema,
                          const HealthLimits& limits = {});
+
+std::span<const db::NamedSql> HealthStatements();
 
 }  // namespace interlock::kernel

@@ -82,6 +82,8 @@ constexpr std::array kAdditions = {
 constexpr db::Sql kColumns = "SELECT name FROM pragma_table_info(?1)";
 constexpr db::Sql kMark = "PRAGMA application_id";
 
+constexpr db::NamedSql kStatements[] = {IL_SQL(kColumns), IL_SQL(kMark)};
+
 Result<std::vector<std::string>> ColumnsOf(db::Connection& connection, std::string_view table) {
   std::vector<std::string> names;
   IL_TRY_VOID(connection.ForEach(
@@ -120,5 +122,7 @@ Result<void> Lift(db::Migratable& file) {
 }  // namespace
 
 db::Predecessor OlderProgram() { return {.newest = 39, .recognise = Recognise, .lift = Lift}; }
+
+std::span<const db::NamedSql> LiftStatements() { return kStatements; }
 
 }  // namespace interlock::kernel

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <span>
+
 #include "db/migrate.h"
+#include "db/sql.h"
 
 namespace interlock::kernel {
 
 // The program that `ic` replaces: its files have versions 1 to 39 and no mark. They are known by
 // their table `state`; what their tables lack is added column by column, and nothing is removed.
 db::Predecessor OlderProgram();
+
+std::span<const db::NamedSql> LiftStatements();
 
 }  // namespace interlock::kernel

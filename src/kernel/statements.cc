@@ -1,7 +1,9 @@
 #include <array>
 #include <vector>
 
+#include "kernel/health.h"
 #include "kernel/legacy.h"
+#include "kernel/lift.h"
 #include "kernel/schema.h"
 #include "kernel/sentinel.h"
 #include "kernel/state.h"
@@ -12,7 +14,8 @@ std::span<const db::NamedSql> Statements() {
   static const std::vector<db::NamedSql> kAll = [] {
     std::vector<db::NamedSql> all;
     for (const std::span<const db::NamedSql> noun :
-         std::array{LegacyStatements(), SentinelStatements(), StateStatements()}) {
+         std::array{HealthStatements(), LegacyStatements(), LiftStatements(), SentinelStatements(),
+                    StateStatements()}) {
       all.insert(all.end(), noun.begin(), noun.end());
     }
     return all;

@@ -20,6 +20,8 @@ struct Folder {
   db::Schema schema;
   std::span<const db::NamedSql> statements;
   std::span<const FixedTable> fixed_tables;
+  // Literals of which a migration makes its script, as FindSql() shows them.
+  std::span<const std::string_view> scripts = {};
 };
 
 // The one list; a new folder with SQL adds itself in folders.cc.
