@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/version.h"
+#include "db/sqlite/log_check.h"
 #include "kernel/health.h"
 #include "kernel/rollback.h"
 #include "kernel/schema.h"
@@ -85,6 +86,7 @@ Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
 
 Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
+  IL_TRY_VOID(sqlite::CheckLog(options.path, context.clock().Now()));
   kernel::HealthLimits limits;
   if (arguments.IsOn("full")) limits.checked_bytes_max = std::numeric_limits<std::uintmax_t>::max();
   IL_TRY_VOID(kernel::CheckHealth(options, kernel::KernelSchema(), limits));

@@ -4,6 +4,8 @@
 
 #include <system_error>
 
+#include "db/sqlite/log_check.h"
+
 namespace interlock::kernel {
 namespace {
 
@@ -128,6 +130,7 @@ Result<void> Transaction::Attempt(const std::function<Result<void>()>& fn) {
 Result<Database> Database::Open(const Options& options, Access access, const db::Schema& schema,
                                 Clock& clock) {
   IL_TRY_VOID(MustExist(options.path));
+  if (options.vfs.empty()) IL_TRY_VOID(sqlite::CheckLog(options.path, clock.Now()));
   const sqlite::OpenOptions wanted = SqliteOptions(
       options, access == Access::kRead ? sqlite::Access::kReadOnly : sqlite::Access::kReadWrite,
       schema);

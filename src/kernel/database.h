@@ -48,7 +48,8 @@ class Database {
 
   // Opens a file that `ic init` has made; it is never made here. An older version whose steps to
   // ours only add is migrated on the way, with a backup; every other version is an error that says
-  // what to do (detail "do").
+  // what to do (detail "do"), as is a log that was damaged from outside (db/sqlite/log_check.h).
+  // REQUIRES: this process has it open nowhere else.
   static Result<Database> Open(const Options& options, Access access, const db::Schema& schema,
                                Clock& clock);
 
