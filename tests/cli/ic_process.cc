@@ -149,9 +149,12 @@ IcProcess::~IcProcess() {
 
 void IcProcess::Signal(int number) const { ::kill(pid_, number); }
 
-bool IcProcess::EndsWithin(std::chrono::milliseconds limit) const {
+bool IcProcess::EndsWithin(std::chrono::microseconds limit) const {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+  const timespec most = {.tv_sec = seconds.count(),
+                         .tv_nsec = std::chrono::nanoseconds(limit - seconds).count()};
   pollfd ended{.fd = pidfd_, .events = POLLIN, .revents = 0};
-  return ::poll(&ended, 1, static_cast<int>(limit.count())) == 1;
+  return ::ppoll(&ended, 1, &most, nullptr) == 1;
 }
 
 Finished IcProcess::Finish() {

@@ -62,7 +62,7 @@ class IcProcess {
   // Waits for its end. exit_code is 128 + the signal that ended it.
   Finished Finish();
   // False when it still runs after `limit`.
-  bool EndsWithin(std::chrono::milliseconds limit) const;
+  bool EndsWithin(std::chrono::microseconds limit) const;
 
  private:
   std::filesystem::path out_;

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "cli/command.h"
+
+namespace interlock::cli {
+
+// `ic sentinel …`: who may go ahead, and who is too early; see kernel/sentinel.h.
+std::span<const Command> SentinelCommands();
+
+}  // namespace interlock::cli

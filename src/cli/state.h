@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "cli/command.h"
+
+namespace interlock::cli {
+
+// `ic state …`: a JSON value per key and scope; see kernel/state.h.
+std::span<const Command> StateCommands();
+
+}  // namespace interlock::cli

@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/ic_process.h"
+
+// `ic state wait`: sleeps until the value is there.
+namespace interlock {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Finished;
+using ::testing::HasSubstr;
+using testing::IcPlace;
+using testing::IcProcess;
+
+class StateWaitTest : public ::testing::Test {
+ protected:
+  void SetUp() override { place_.Init(); }
+
+  std::unique_ptr<IcProcess> Wait(const std::vector<std::string>& flags = {}) const {
+    std::vector<std::string> call = {"state", "wait", "key", "s", "--timeout=60s"};
+    call.insert(call.end(), flags.begin(), flags.end());
+    return place_.Start({call});
+  }
+  void Set(const std::string& payload) const {
+    EXPECT_EQ(place_.Ic({"state", "set", "key", "s", payload}).exit_code, 0);
+  }
+
+  IcPlace place_;
+};
+
+// How often a process gave up the processor by itself: it goes up with every sleep.
+int SleepsOf(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "voluntary_ctxt_switches:") continue;
+    int sleeps = 0;
+    status >> sleeps;
+    return sleeps;
+  }
+  return -1;
+}
+
+TEST_F(StateWaitTest, WhatIsThereIsPrintedAtOnce) {
+  Set("{\"a\": 1}");
+  EXPECT_EQ(Wait()->Finish().out, "{\"a\": 1}\n");
+  const Finished json = Wait({"--json"})->Finish();
+  EXPECT_EQ(json.exit_code, 0);
+  EXPECT_THAT(json.out, HasSubstr("\"version\":1,"));
+  EXPECT_THAT(json.out, HasSubstr("\"payload\":{\"a\":1}}\n"));
+}
+
+TEST_F(StateWaitTest, AWriteEndsTheWait) {
+  const auto wait = Wait();
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100)));
+  EXPECT_EQ(place_.Ic({"state", "set", "key", "other", "1"}).exit_code, 0);
+  EXPECT_EQ(place_.Ic({"state", "set", "other", "s", "1"}).exit_code, 0);
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100))) << "that was another key, another scope";
+  Set("7");
+  const Finished run = wait->Finish();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, "7\n");
+}
+
+TEST_F(StateWaitTest, SinceVersionWaitsForALaterOne) {
+  Set("1");
+  Set("2");
+  const auto wait = Wait({"--since-version=2"});
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100)));
+  Set("3");
+  EXPECT_EQ(wait->Finish().out, "3\n");
+  EXPECT_EQ(Wait({"--since-version=2"})->Finish().out, "3\n");
+}
+
+TEST_F(StateWaitTest, TheDeadlineIsExitCode1WithoutAWord) {
+  for (const std::string limit : {"0", "1ms", "120ms"}) {
+    const Finished run = place_.Ic({"state", "wait", "key", "s", "--timeout=" + limit});
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_EQ(run.out + run.err, "");
+  }
+}
+
+TEST_F(StateWaitTest, AValueThatExpiredIsNotWaitedOut) {
+  Set("1");
+  place_.Sql("UPDATE state SET expires_at = 1");
+  const auto wait = Wait();
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100)));
+  Set("2");
+  EXPECT_EQ(wait->Finish().out, "2\n");
+}
+
+bool HasInotify(pid_t pid) {
+  const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd");
+  return std::ranges::any_of(files, [](const std::filesystem::directory_entry& file) {
+    std::error_code gone;
+    return std::filesystem::read_symlink(file, gone) == "anon_inode:inotify";
+  });
+}
+
+// Once it has settled it looks once a second, and is woken when the file changes.
+TEST_F(StateWaitTest, ItSleepsWhileNothingHappens) {
+  const auto wait = Wait();
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(1'200))) << "settles";
+  const int before = SleepsOf(wait->pid());
+  ASSERT_GT(before, 0);
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(500)));
+  EXPECT_LE(SleepsOf(wait->pid()) - before, 5);
+  EXPECT_TRUE(HasInotify(wait->pid()));
+  Set("1");
+  EXPECT_EQ(wait->Finish().out, "1\n");
+}
+
+TEST_F(StateWaitTest, SignalsEndItAndLeaveTheFileSound) {
+  for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
+    const auto wait = Wait();
+    EXPECT_FALSE(wait->EndsWithin(milliseconds(50)));
+    wait->Signal(signal);
+    EXPECT_EQ(wait->Finish().exit_code, 128 + signal);
+    EXPECT_EQ(place_.Ic({"state", "incr", "n", "s"}).exit_code, 0);
+    EXPECT_EQ(place_.Ic({"health"}).out, "ok\n");
+  }
+}
+
+TEST_F(StateWaitTest, ManyWaitersAllWake) {
+  std::vector<std::unique_ptr<IcProcess>> waits;
+  for (int i = 0; i < 8; ++i) waits.push_back(Wait());
+  EXPECT_FALSE(waits.back()->EndsWithin(milliseconds(100)));
+  Set("1");
+  for (const auto& wait : waits) EXPECT_EQ(wait->Finish().out, "1\n");
+}
+
+}  // namespace
+}  // namespace interlock
