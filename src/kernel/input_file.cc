@@ -46,7 +46,7 @@ Error Failed(std::string_view path, int code) {
 // The path from `directory` on, without "." and "..".
 Result<fs::path> Below(const fs::path& directory, std::string_view path) {
   const fs::path base = directory.lexically_normal();
-  const fs::path below = (base / path).lexically_normal().lexically_relative(base);
+  fs::path below = (base / path).lexically_normal().lexically_relative(base);
   if (path.empty() || below.empty() || below == "." || *below.begin() == "..") {
     return Refused(path, "not a file under the current directory");
   }

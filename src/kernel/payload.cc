@@ -113,9 +113,9 @@ Result<std::string> OneLine(std::string_view payload) {
 
 std::optional<std::int64_t> IntegerIn(std::string_view payload) {
   std::int64_t number = 0;
-  const char* const end = payload.data() + payload.size();
-  const auto [rest, status] = std::from_chars(payload.data(), end, number);
-  if (status != std::errc() || rest != end) return std::nullopt;
+  const auto [rest, status] =
+      std::from_chars(payload.data(), payload.data() + payload.size(), number);
+  if (status != std::errc() || rest != payload.data() + payload.size()) return std::nullopt;
   return number;
 }
 
