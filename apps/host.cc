@@ -177,7 +177,7 @@ Result<DatabaseLock> DatabaseLock::Acquire(const std::filesystem::path& database
       !made.ok() && made.error().code() != Errc::kAlreadyExists) {
     return made.error();
   }
-  http::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (fd.get() < 0) {
     return Error(Errc::kCantOpen,
                  fmt::format("cannot open the lock file {}: {}", path, ErrnoText(errno)));

@@ -43,8 +43,8 @@ class DatabaseLock {
   static Result<DatabaseLock> Acquire(const std::filesystem::path& database);
 
  private:
-  explicit DatabaseLock(http::UniqueFd fd) : fd_(std::move(fd)) {}
-  http::UniqueFd fd_;
+  explicit DatabaseLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
 };
 
 }  // namespace interlock::app

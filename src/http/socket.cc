@@ -200,18 +200,6 @@ Result<void> BindUnix(int fd, const std::filesystem::path& path, const sockaddr_
 
 }  // namespace
 
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = other.Release();
-  }
-  return *this;
-}
-
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 SocketFile& SocketFile::operator=(SocketFile&& other) noexcept {
   if (this != &other) {
     Remove();

@@ -8,24 +8,9 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace interlock::http {
-
-// A file descriptor with one owner.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.Release()) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-  ~UniqueFd();
-
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
 
 // The file of a Unix socket that we bound, removed with this object. Other programs may replace it
 // while we run, so it is removed only while it is still the one we made.
