@@ -5,6 +5,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/sentinel.h"
+#include "cli/lock.h"
 #include "cli/setup.h"
 #include "cli/state.h"
 
@@ -19,6 +20,7 @@ constexpr std::array kGroups = {
     Group{"health", "Say whether the database can be used, and what to do if not", HealthCommands},
     Group{"state", "Store JSON values by key and scope", StateCommands},
     Group{"sentinel", "Do something once, or not too often", SentinelCommands},
+    Group{"lock", "Exclude other processes, without a database", LockCommands},
     Group{"migrate", "Go back to an earlier version of the database", MigrateCommands},
     Group{"compat", "Move from temporary files into the database", CompatCommands},
     Group{"completion", "Complete command lines in a shell", CompletionCommands},

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "cli/command.h"
+
+namespace interlock::cli {
+
+// `ic lock …`: locks in the file system. None of them opens a database.
+std::span<const Command> LockCommands();
+
+}  // namespace interlock::cli
