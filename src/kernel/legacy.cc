@@ -102,6 +102,18 @@ std::optional<LegacyFile> FileOf(const LegacyKey& key, const fs::path& path) {
   return file;
 }
 
+// A guard that is a directory; one that fired again holds empty directories "after-<time>".
+int RemoveGuardDirectory(const fs::path& path) {
+  std::vector<fs::path> marks;
+  std::error_code ignored;  // what is left over is what rmdir tells of
+  for (fs::directory_iterator entry(path, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with("after-")) marks.push_back(entry->path());
+  }
+  for (const fs::path& mark : marks) ::rmdir(mark.c_str());
+  return ::rmdir(path.c_str());
+}
+
 }  // namespace
 
 std::span<const LegacyKey> LegacyKeys() { return kKeys; }
@@ -168,7 +180,7 @@ Result<bool> RemoveLegacyFile(const LegacyFile& file) {
   }
   const auto found = Look(file.path);
   const bool directory = found && S_ISDIR(found->st_mode);
-  if ((directory ? ::rmdir(file.path.c_str()) : ::unlink(file.path.c_str())) == 0) return true;
+  if ((directory ? RemoveGuardDirectory(file.path) : ::unlink(file.path.c_str())) == 0) return true;
   return Error(Errc::kIo, fmt::format("removing {}: {}", file.path.string(),
                                       std::generic_category().message(errno)))
       .WithDetail("do", "look at what it is, and remove it by hand");

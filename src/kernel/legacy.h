@@ -40,7 +40,7 @@ struct LegacyFile {
 
 // The files of `directory` that belong to a key and to the user who asks, sorted by name. Others'
 // files and symlinks are passed over: anybody may put one into a shared directory. A guard may also
-// be an empty directory.
+// be a directory, as lib/lib-intercore.sh makes it.
 Result<std::vector<LegacyFile>> FindLegacyFiles(const std::filesystem::path& directory);
 
 // What a state file holds as JSON: itself, or a string of its text when it is none and its key may

@@ -138,6 +138,7 @@ TEST_F(CompatTest, SymlinksAndOthersFilesAreNotLookedAt) {
 TEST_F(CompatTest, CleanRemovesOnlyWhatTheDatabaseHas) {
   Put("clavain-dispatch-in.json", "{\"a\":1}");
   Put("clavain-stop-s", "");
+  fs::create_directories(old() / "clavain-drift-last-d" / "after-5");  // a guard that fired twice
   ASSERT_EQ(Compat({"import"}).exit_code, 0);
   Put("clavain-dispatch-out.json", "{\"b\":1}");
   Put("clavain-dispatch-in2.json", "{\"c\":1}");
@@ -149,6 +150,7 @@ TEST_F(CompatTest, CleanRemovesOnlyWhatTheDatabaseHas) {
   EXPECT_EQ(clean.exit_code, 0) << clean.err;
   EXPECT_FALSE(fs::exists(old() / "clavain-dispatch-in.json"));
   EXPECT_FALSE(fs::exists(old() / "clavain-stop-s"));
+  EXPECT_FALSE(fs::exists(old() / "clavain-drift-last-d"));
   EXPECT_TRUE(fs::exists(old() / "clavain-dispatch-out.json"));
   EXPECT_TRUE(fs::exists(old() / "clavain-dispatch-in2.json"));
 }
