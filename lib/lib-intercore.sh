@@ -1,0 +1,482 @@
+# shellcheck shell=bash
+# What shell hooks call instead of `ic` itself. Source it, also under `set -euo pipefail`:
+#
+#   source lib-intercore.sh 2>/dev/null || true
+#
+# It sets no shell option, makes no process by being sourced, and never exits, but for
+# intercore_check_or_die, which says so. Each function calls `ic` once at most.
+#
+# What happens when there is no `ic`, or when its database is broken:
+#   state, sentinel, unlock, cleanup   never stop a hook: they allow, are silent without `ic`, and
+#                                      say on stderr what is broken. The forms "_or_legacy" go on
+#                                      with files, as hooks did before there was `ic`.
+#   run                                fail: 1 without `ic`, else what `ic` returns
+#   lock                               goes on with directories that `ic` understands
+#
+# Variables: INTERCORE_BIN is the program, looked for as `ic`, then `intercore`, when it is empty or
+# gone; INTERCORE_LOCK_BIN the same for locks alone. INTERCORE_DB names the database of the run
+# functions, exported that of all. INTERCORE_LOCK_DIR is where locks lie, INTERCORE_LEGACY_DIR where
+# intercore_cleanup_stale looks for files (/tmp).
+
+# shellcheck disable=SC2034  # callers compare it
+INTERCORE_WRAPPER_VERSION="1.1.0"
+# The sentinel that all stop hooks of a session share, so that one of them acts.
+# shellcheck disable=SC2034
+INTERCORE_STOP_DEDUP_SENTINEL="stop"
+
+INTERCORE_BIN=${INTERCORE_BIN:-}
+INTERCORE_LOCK_BIN=${INTERCORE_LOCK_BIN:-}
+
+# ---- Finding and calling ic ----
+
+# Sets INTERCORE_BIN; 1 when there is none. Looks again each time it is gone: no process.
+_intercore_find() {
+  if [[ -n ${INTERCORE_BIN:-} ]] && type -P -- "$INTERCORE_BIN" >/dev/null; then return 0; fi
+  INTERCORE_BIN=$(type -P ic || type -P intercore) || { INTERCORE_BIN='' && return 1; }
+}
+
+# The same for locks, which need no database.
+_intercore_find_lock() {
+  if [[ -n ${INTERCORE_LOCK_BIN:-} ]] && type -P -- "$INTERCORE_LOCK_BIN" >/dev/null; then
+    return 0
+  fi
+  INTERCORE_LOCK_BIN=''
+  _intercore_find || return 1
+  INTERCORE_LOCK_BIN=$INTERCORE_BIN
+}
+
+# Calls ic for a run: its database may be named by a variable that is not exported.
+_intercore_run() {
+  _intercore_find || return 1
+  if [[ -n ${INTERCORE_DB:-} ]]; then
+    INTERCORE_DB=$INTERCORE_DB "$INTERCORE_BIN" "$@"
+  else
+    "$INTERCORE_BIN" "$@"
+  fi
+}
+
+# 0 when ic is there and its database can be used. Costs a process, so the others do not ask first.
+intercore_available() {
+  local said
+  _intercore_find || return 1
+  said=$("$INTERCORE_BIN" health 2>&1 >/dev/null) && return 0
+  printf 'intercore: not available: %s\n' "${said:-ic health failed}" >&2
+  return 1
+}
+
+# ---- Legacy markers ----
+#
+# What stands for a sentinel while there is no database: a directory, since mkdir either makes it or
+# finds it, follows no link, and has one winner. Files that older hooks made count as well. The time
+# of a marker is when it was last fired. To fire it again after time T, a directory "after-T" is
+# made in it, which sets its time; who makes that one is the winner.
+
+# Prints the time of a file itself, not of what it links to.
+_intercore_mtime() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
+
+# Patterns mean the same whatever the caller set. REQUIRES: a shell of our own.
+_intercore_plain_globs() {
+  set +ef
+  shopt -u failglob dotglob
+  shopt -s nullglob
+}
+
+# _intercore_marker_check FILE INTERVAL: 0 = fired now, 1 = throttled.
+_intercore_marker_check() (
+  _intercore_plain_globs
+  file=$1 interval=$2
+  if mkdir -m 700 -- "$file" 2>/dev/null; then exit 0; fi
+  if [[ ! -e $file && ! -L $file ]]; then
+    # Gone this moment, as another one replaces it; or it cannot be made, and that stops no hook.
+    place=.
+    if [[ $file == */* ]]; then place=${file%/*}/; fi
+    [[ -d $place && -w $place ]] || exit 0
+    mkdir -m 700 -- "$file" 2>/dev/null
+    exit
+  fi
+  [[ $interval =~ ^[1-9][0-9]{0,17}$ ]] || exit 1
+  # What it is comes before how old it is: it may be replaced between the two looks.
+  kind='file'
+  if [[ -d $file && ! -L $file ]]; then kind='directory'; fi
+  printf -v now '%(%s)T' -1
+  last=$(_intercore_mtime "$file") || exit 1
+  # A time in the future says that the clock was set: then it is as good as old.
+  if ((last <= now && now - last < interval)); then exit 1; fi
+  if [[ $kind == file ]]; then
+    # Of an older hook, or a link: one removes it, and none the directory that takes its place.
+    rm -- "$file" 2>/dev/null && mkdir -m 700 -- "$file" 2>/dev/null
+    exit
+  fi
+  mkdir -m 700 -- "$file/after-$last" 2>/dev/null || exit 1
+  for old in "$file"/after-*; do
+    if [[ $old != "$file/after-$last" ]]; then rmdir -- "$old" 2>/dev/null; fi
+  done
+  exit 0
+)
+
+# Removes markers, never anything in them but what we made.
+_intercore_marker_remove() (
+  _intercore_plain_globs
+  for file in "$@"; do
+    if [[ -d $file && ! -L $file ]]; then
+      for entry in "$file"/after-*; do rmdir -- "$entry" 2>/dev/null; done
+      rmdir -- "$file" 2>/dev/null
+    else
+      rm -f -- "$file" 2>/dev/null
+    fi
+  done
+  exit 0
+)
+
+# Removes the markers that match a pattern, whose matches may hold blanks.
+_intercore_marker_remove_matching() (
+  _intercore_plain_globs
+  IFS=
+  # shellcheck disable=SC2086  # to be expanded, in one piece
+  set -- ${1:-}
+  _intercore_marker_remove "$@"
+)
+
+# ---- State ----
+
+# intercore_state_set KEY SCOPE JSON: always 0; what went wrong is on stderr.
+intercore_state_set() {
+  _intercore_find || return 0
+  # By a pipe: a here-string may be put into a file.
+  printf '%s\n' "${3:-}" 2>/dev/null | "$INTERCORE_BIN" state set -- "${1:-}" "${2:-}" >/dev/null ||
+    return 0
+}
+
+# intercore_state_get KEY SCOPE: prints the value, or nothing. Always 0.
+intercore_state_get() {
+  _intercore_find || return 0
+  "$INTERCORE_BIN" state get -- "${1:-}" "${2:-}" || return 0
+}
+
+# intercore_state_get_or_legacy KEY SCOPE FILE: for the time in which writers of the key move to the
+# database. Prints the value of the database if it has one, else what the file holds; of a database
+# that cannot say, the file may be out of date, and a line on stderr says so. Always 0.
+intercore_state_get_or_legacy() {
+  local value code=0
+  if _intercore_find; then
+    value=$("$INTERCORE_BIN" state get -- "${1:-}" "${2:-}") || code=$?
+    if ((code == 0)); then
+      printf '%s\n' "$value"
+      return 0
+    fi
+  fi
+  # Nobody else's file: names in /tmp can be guessed.
+  [[ -n ${3:-} && -f $3 && ! -L $3 && -O $3 && -r $3 ]] || return 0
+  if ((code >= 2)); then
+    printf 'intercore: %s of %s comes from the file %s and may be out of date\n' \
+      "${1:-}" "${2:-}" "$3" >&2
+  fi
+  value=$(<"$3") || return 0
+  if [[ -n $value ]]; then printf '%s\n' "$value"; fi
+}
+
+# intercore_state_delete_all KEY GLOB: forgets the key in every scope. Always 0.
+intercore_state_delete_all() {
+  if _intercore_find && "$INTERCORE_BIN" state delete-all -- "${1:-}" >/dev/null; then return 0; fi
+  _intercore_marker_remove_matching "${2:-}"
+}
+
+# ---- Sentinels ----
+
+# intercore_sentinel_check NAME SCOPE INTERVAL: 0 = go on, 1 = throttled, 2 and above = ic failed.
+intercore_sentinel_check() {
+  _intercore_find || return 0
+  "$INTERCORE_BIN" sentinel check --interval="${3:-}" -- "${1:-}" "${2:-}" >/dev/null
+}
+
+# intercore_sentinel_check_or_legacy NAME SCOPE INTERVAL FILE: 0 = go on, 1 = throttled. Where ic
+# cannot tell, the marker FILE does.
+intercore_sentinel_check_or_legacy() {
+  local code=0
+  if _intercore_find; then
+    "$INTERCORE_BIN" sentinel check --interval="${3:-}" -- "${1:-}" "${2:-}" >/dev/null || code=$?
+    if ((code <= 1)); then return "$code"; fi
+  fi
+  [[ -n ${4:-} ]] || return 0
+  _intercore_marker_check "$4" "${3:-0}"
+}
+
+# intercore_check_or_die NAME SCOPE INTERVAL FILE: ends the calling script with 0 when throttled.
+intercore_check_or_die() {
+  intercore_sentinel_check_or_legacy "$@" || exit 0
+}
+
+# intercore_sentinel_reset_or_legacy NAME SCOPE GLOB: the next check goes on. Always 0.
+intercore_sentinel_reset_or_legacy() {
+  if _intercore_find && "$INTERCORE_BIN" sentinel reset -- "${1:-}" "${2:-}" >/dev/null; then
+    return 0
+  fi
+  _intercore_marker_remove_matching "${3:-}"
+}
+
+# intercore_sentinel_reset_all NAME GLOB: the same in every scope.
+intercore_sentinel_reset_all() {
+  if _intercore_find && "$INTERCORE_BIN" sentinel reset-all -- "${1:-}" >/dev/null; then
+    return 0
+  fi
+  _intercore_marker_remove_matching "${2:-}"
+}
+
+# Clears away what was fired more than an hour ago, once-only sentinels excepted. Always 0.
+intercore_cleanup_stale() {
+  local file
+  if _intercore_find && "$INTERCORE_BIN" sentinel prune --older-than=1h >/dev/null; then
+    return 0
+  fi
+  while IFS= read -r -d '' file; do
+    _intercore_marker_remove "$file"
+  done < <(find "${INTERCORE_LEGACY_DIR:-/tmp}" -maxdepth 1 -name 'clavain-stop-*' -mmin +60 \
+    -user "$UID" -print0 2>/dev/null)
+  return 0
+}
+
+# ---- Runs: 1 without ic, else its exit code ----
+
+intercore_run_current() { _intercore_run run current --project="${1:-$PWD}"; } # [PROJECT]
+intercore_run_phase() { _intercore_run run phase -- "${1:-}"; }                # RUN
+
+# RUN TYPE [NAME] [DISPATCH]: prints the agent's id
+intercore_run_agent_add() {
+  local flags=(--type="${2:-}")
+  if [[ -n ${3:-} ]]; then flags+=(--name="$3"); fi
+  if [[ -n ${4:-} ]]; then flags+=(--dispatch-id="$4"); fi
+  _intercore_run run agent add "${flags[@]}" -- "${1:-}" 2>/dev/null
+}
+
+# RUN PHASE PATH [TYPE]: prints the artifact's id
+intercore_run_artifact_add() {
+  local flags=(--phase="${2:-}" --path="${3:-}")
+  if [[ -n ${4:-} ]]; then flags+=(--type="$4"); fi
+  _intercore_run run artifact add "${flags[@]}" -- "${1:-}" 2>/dev/null
+}
+
+# RUN PHASE REASON [ACTOR]
+intercore_run_skip() {
+  local flags=(--reason="${3:-}")
+  if [[ -n ${4:-} ]]; then flags+=(--actor="$4"); fi
+  _intercore_run run skip "${flags[@]}" -- "${1:-}" "${2:-}"
+}
+
+intercore_run_tokens() { _intercore_run --json run tokens -- "${1:-}"; } # RUN
+intercore_run_budget() { _intercore_run --json run budget -- "${1:-}"; } # RUN: 1 = exceeded
+
+# RUN PHASE [REASON]
+intercore_run_rollback() {
+  local flags=(--to-phase="${2:-}")
+  if [[ -n ${3:-} ]]; then flags+=(--reason="$3"); fi
+  _intercore_run run rollback "${flags[@]}" -- "${1:-}"
+}
+
+# RUN PHASE: what a rollback would do
+intercore_run_rollback_dry() {
+  _intercore_run run rollback --to-phase="${2:-}" --dry-run -- "${1:-}"
+}
+
+# RUN [PHASE]: which files came from what, to take them back by hand
+intercore_run_code_rollback() {
+  local flags=(--layer=code)
+  if [[ -n ${2:-} ]]; then flags+=(--phase="$2"); fi
+  _intercore_run --json run rollback "${flags[@]}" -- "${1:-}"
+}
+
+# RUN [PRIORITY]: 1 = blocked, or at its end
+intercore_run_advance() { _intercore_run --json run advance --priority="${2:-0}" -- "${1:-}"; }
+
+# add|update RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY]
+_intercore_run_action_write() {
+  local flags=(--phase="${3:-}" --command="${4:-}")
+  if [[ -n ${5:-} ]]; then flags+=(--args="$5"); fi
+  if [[ -n ${6:-} ]]; then flags+=(--mode="$6"); fi
+  if [[ -n ${7:-} ]]; then flags+=(--priority="$7"); fi
+  _intercore_run --json run action "$1" "${flags[@]}" -- "${2:-}"
+}
+
+# RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY], ARGS as JSON: 1 = it is there already
+intercore_run_action_add() { _intercore_run_action_write add "$@"; }
+# RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY]: 1 = there is none
+intercore_run_action_update() { _intercore_run_action_write update "$@"; }
+
+# RUN [PHASE]
+intercore_run_action_list() {
+  local flags=()
+  if [[ -n ${2:-} ]]; then flags+=(--phase="$2"); fi
+  _intercore_run --json run action list ${flags[@]+"${flags[@]}"} -- "${1:-}"
+}
+
+# RUN PHASE COMMAND: 1 = there is none
+intercore_run_action_delete() {
+  _intercore_run --json run action delete --phase="${2:-}" --command="${3:-}" -- "${1:-}"
+}
+
+# ---- Locks ----
+#
+# Held in the name of the calling script, which is $$ also in its subshells. Without ic, or when it
+# fails, the same directories are made by mkdir; ic respects them, and they ic's.
+
+# Prints this machine's name up to the first dot; no process where /proc is.
+_intercore_host() {
+  local host=''
+  if [[ -r /proc/sys/kernel/hostname ]]; then read -r host </proc/sys/kernel/hostname || true; fi
+  if [[ -z $host ]]; then host=$(uname -n 2>/dev/null) || host=localhost; fi
+  host=${host%%.*}
+  printf '%s' "${host//[^A-Za-z0-9_-]/_}"
+}
+
+# _intercore_lock_call WORDS: what ic says is shown only when it failed; that somebody else has
+# the lock is no failure.
+_intercore_lock_call() {
+  local said code=0
+  _intercore_find_lock || return 2
+  said=$("$INTERCORE_LOCK_BIN" lock "$@" 2>&1 >/dev/null) || code=$?
+  if ((code >= 2)) && [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
+  return "$code"
+}
+
+# Prints milliseconds of "2s", "500ms", "1.5m", "1h"; of anything else, a second's.
+_intercore_milliseconds() {
+  local number unit=1000 fraction
+  if [[ ! ${1:-} =~ ^([0-9]{1,9})(\.([0-9]{1,3})[0-9]*)?(ms|s|m|h)$ ]]; then
+    if [[ ${1:-} == 0 ]]; then printf 0; else printf 1000; fi
+    return 0
+  fi
+  number=${BASH_REMATCH[1]} fraction=${BASH_REMATCH[3]}000
+  case ${BASH_REMATCH[4]} in
+    ms) unit=1 ;;
+    m) unit=60000 ;;
+    h) unit=3600000 ;;
+  esac
+  printf '%d' $((10#$number * unit + 10#${fraction:0:3} * unit / 1000))
+}
+
+# Prints the base of all locks; 1 when it is not ours, or is reached by a link.
+_intercore_lock_base() {
+  local base=${INTERCORE_LOCK_DIR:-/tmp/intercore/locks} parent
+  base=${base%/} parent=${base%/*}
+  if [[ $base == /* && ! -d $base ]]; then
+    (umask 077 && mkdir -p -- "$base") 2>/dev/null || true
+  fi
+  if [[ $base != /* || ! -d $base || -L $base || -L $parent || ! -O $base ]] ||
+    [[ -k ${parent%/*} && ! -O $parent ]]; then
+    printf 'intercore: lock: %s is no directory of yours; set INTERCORE_LOCK_DIR\n' "$base" >&2
+    return 1
+  fi
+  printf '%s' "$base"
+}
+
+# Prints the directory of a lock, in one that is there; 1 when there can be none.
+_intercore_lock_directory() {
+  local base word
+  for word in "${1:-}" "${2:-}"; do
+    case $word in
+      '' | . | *..* | */* | *\\*)
+        printf "intercore: lock: '%s' is no name of a lock\n" "$word" >&2
+        return 1
+        ;;
+    esac
+  done
+  base=$(_intercore_lock_base) || return 1
+  mkdir -m 700 -- "$base/$1" 2>/dev/null || [[ -d $base/$1 && ! -L $base/$1 ]] || return 1
+  printf '%s/%s/%s' "$base" "$1" "$2"
+}
+
+# Writes owner.json, whole or not at all.
+_intercore_lock_sign() {
+  local directory=$1 host=$2 created stat='' fields start=''
+  printf -v created '%(%s)T' -1
+  if [[ -r /proc/$$/stat ]]; then IFS= read -r -d '' stat <"/proc/$$/stat" || true; fi
+  if [[ -n $stat ]]; then
+    read -r -a fields <<<"${stat##*) }" || true
+    if [[ ${fields[19]:-} =~ ^[0-9]+$ ]]; then start=",\"start\":${fields[19]}"; fi
+  fi
+  (
+    umask 077
+    printf '{"pid":%d,"host":"%s","owner":"%d:%s","created":%d%s}' \
+      "$$" "$host" "$$" "$host" "$created" "$start" >"$directory/owner.json.$$" &&
+      mv -f -- "$directory/owner.json.$$" "$directory/owner.json"
+  ) 2>/dev/null
+}
+
+# The lock without ic: directory, host and milliseconds to wait. 1 when it was not to be had.
+_intercore_lock_by_mkdir() {
+  local directory=$1 host=$2 tries=$(($3 / 100 + 1))
+  while true; do
+    if mkdir -m 700 -- "$directory" 2>/dev/null; then
+      if _intercore_lock_sign "$directory" "$host"; then return 0; fi
+      rmdir -- "$directory" 2>/dev/null || true
+    fi
+    tries=$((tries - 1))
+    if ((tries <= 0)); then return 1; fi
+    sleep 0.1
+  done
+}
+
+# 0 when owner.json in a directory names that owner.
+_intercore_lock_is_of() {
+  local text=''
+  [[ -f $1/owner.json && ! -L $1/owner.json ]] || return 1
+  text=$(<"$1/owner.json") || return 1
+  [[ $text == *"\"owner\":\"$2\""* ]]
+}
+
+# intercore_lock NAME SCOPE [TIMEOUT=1s]: 0 = held now, 1 = somebody else has it.
+intercore_lock() {
+  local host directory code=0
+  host=$(_intercore_host)
+  _intercore_lock_call acquire --timeout="${3:-1s}" --owner="$$:$host" -- "${1:-}" "${2:-}" ||
+    code=$?
+  if ((code <= 1)); then return "$code"; fi
+  directory=$(_intercore_lock_directory "${1:-}" "${2:-}") || return 1
+  _intercore_lock_by_mkdir "$directory" "$host" "$(_intercore_milliseconds "${3:-1s}")"
+}
+
+# intercore_unlock NAME SCOPE: gives back what this script holds. Always 0.
+intercore_unlock() {
+  local host directory code=0
+  host=$(_intercore_host)
+  _intercore_lock_call release --owner="$$:$host" -- "${1:-}" "${2:-}" || code=$?
+  if ((code <= 1)); then return 0; fi
+  directory=$(_intercore_lock_directory "${1:-}" "${2:-}" 2>/dev/null) || return 0
+  if _intercore_lock_is_of "$directory" "$$:$host"; then
+    rm -f -- "$directory/owner.json" 2>/dev/null || true
+    rmdir -- "$directory" 2>/dev/null || true
+  fi
+  return 0
+}
+
+# 0 when nobody can be holding it: a process of this machine that is gone, or nobody at all.
+_intercore_lock_is_dead() {
+  local text='' pid
+  if [[ -f $1/owner.json && ! -L $1/owner.json ]]; then text=$(<"$1/owner.json") || return 1; fi
+  [[ $text =~ \"pid\":([0-9]+).*\"host\":\"([^\"]*)\" ]] || return 0
+  pid=${BASH_REMATCH[1]}
+  [[ ${BASH_REMATCH[2]%%.*} == "$2" && ! -d /proc/$pid ]] && ! kill -0 "$pid" 2>/dev/null
+}
+
+_intercore_lock_clean_by_find() (
+  _intercore_plain_globs
+  host=$(_intercore_host) seconds=$(($(_intercore_milliseconds "$1") / 1000))
+  base=$(_intercore_lock_base) || exit 0
+  printf -v now '%(%s)T' -1
+  for directory in "$base"/*/*/; do
+    directory=${directory%/}
+    if [[ -L $directory || -L ${directory%/*} ]]; then continue; fi
+    last=$(_intercore_mtime "$directory") || continue
+    if ((now - last < seconds)) || ! _intercore_lock_is_dead "$directory" "$host"; then continue; fi
+    rm -f -- "$directory"/owner.json* 2>/dev/null
+    rmdir -- "$directory" 2>/dev/null
+  done
+  exit 0
+)
+
+# intercore_lock_clean [AGE=5s]: removes locks whose holder is gone. Always 0.
+intercore_lock_clean() {
+  local code=0
+  _intercore_lock_call clean --older-than="${1:-5s}" || code=$?
+  if ((code <= 1)); then return 0; fi
+  _intercore_lock_clean_by_find "${1:-5s}" || return 0
+}
