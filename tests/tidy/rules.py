@@ -44,6 +44,7 @@ DOORS = [
     (r"boost/beast\b", {"http"}),
     (r"boost/asio\b", {"service", "http"}),
     (r"openssl/", {"auth"}),
+    (r"nettle/", {"kernel"}),
     (r"yaml-cpp/", {"auth"}),
 ]
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "db/connection.h"
+#include "db/sql.h"
+
+// Who works on a run.
+namespace interlock::kernel {
+
+struct RunAgent {
+  std::string id = {};
+  std::string run_id = {};
+  std::string type = "claude";
+  std::optional<std::string> name = {};
+  std::string status = "active";  // or completed, failed
+  std::optional<std::string> dispatch_id = {};
+  std::int64_t created_at = 0;
+  std::int64_t updated_at = 0;
+};
+
+// kNotFound when there is no such run. Shows that the run is alive, as an update does.
+Result<void> AddAgent(db::Transaction& tx, const RunAgent& agent);
+// In the order of adding.
+Result<std::vector<RunAgent>> ListAgents(db::Connection& connection, std::string_view run_id);
+// kNotFound when there is no such agent.
+Result<void> SetAgentStatus(db::Transaction& tx, std::string_view id, std::string_view status,
+                            std::int64_t now);
+Result<std::int64_t> CountActiveAgents(db::Connection& connection, std::string_view run_id);
+// How many were active.
+Result<std::int64_t> FailActiveAgents(db::Transaction& tx, std::string_view run_id,
+                                      std::int64_t now);
+
+std::span<const db::NamedSql> RunAgentStatements();
+
+}  // namespace interlock::kernel
