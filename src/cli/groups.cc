@@ -6,6 +6,7 @@
 #include "cli/help.h"
 #include "cli/sentinel.h"
 #include "cli/lock.h"
+#include "cli/run.h"
 #include "cli/setup.h"
 #include "cli/state.h"
 
@@ -23,6 +24,7 @@ constexpr std::array kGroups = {
     Group{"lock", "Exclude other processes, without a database", LockCommands},
     Group{"migrate", "Go back to an earlier version of the database", MigrateCommands},
     Group{"compat", "Move from temporary files into the database", CompatCommands},
+    Group{"run", "Take pieces of work through their phases", RunCommands},
     Group{"completion", "Complete command lines in a shell", CompletionCommands},
 };
 

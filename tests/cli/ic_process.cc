@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -53,7 +54,11 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 std::vector<std::string> EnvironmentOf(const IcCall& call) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!IsOurs(*variable)) variables.emplace_back(*variable);
+    const std::string_view inherited(*variable);
+    const std::string_view name = inherited.substr(0, inherited.find('=') + 1);
+    const bool replaced = std::ranges::any_of(
+        call.environment, [name](const std::string& given) { return given.starts_with(name); });
+    if (!IsOurs(inherited) && !replaced) variables.emplace_back(inherited);
   }
   variables.insert(variables.end(), call.environment.begin(), call.environment.end());
   return variables;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "kernel/phase_event.h"
+
+namespace interlock::cli {
+
+inline constexpr std::chrono::milliseconds kPhaseHookLimit{5000};
+
+// Runs <project>/.clavain/hooks/on-phase-advance, if there is one, with the event as one line of
+// JSON on its stdin, in the project's directory. Its stdout goes nowhere, its stderr to ours.
+//
+// It must be a regular file, executable, ours or root's, and not writable for everybody: whoever
+// can write there runs commands as us. It is waited for as long as `limit`, then it and what it
+// started are killed. Returns what went wrong, for a warning: the advance stands in any case.
+std::optional<std::string> RunPhaseHook(const std::filesystem::path& project,
+                                        const kernel::PhaseEvent& event,
+                                        std::chrono::milliseconds limit = kPhaseHookLimit);
+
+}  // namespace interlock::cli
