@@ -4,9 +4,9 @@
 #include "cli/compat.h"
 #include "cli/completion.h"
 #include "cli/help.h"
-#include "cli/sentinel.h"
 #include "cli/lock.h"
 #include "cli/run.h"
+#include "cli/sentinel.h"
 #include "cli/setup.h"
 #include "cli/state.h"
 
@@ -21,10 +21,10 @@ constexpr std::array kGroups = {
     Group{"health", "Say whether the database can be used, and what to do if not", HealthCommands},
     Group{"state", "Store JSON values by key and scope", StateCommands},
     Group{"sentinel", "Do something once, or not too often", SentinelCommands},
+    Group{"run", "Take pieces of work through their phases", RunCommands},
     Group{"lock", "Exclude other processes, without a database", LockCommands},
     Group{"migrate", "Go back to an earlier version of the database", MigrateCommands},
     Group{"compat", "Move from temporary files into the database", CompatCommands},
-    Group{"run", "Take pieces of work through their phases", RunCommands},
     Group{"completion", "Complete command lines in a shell", CompletionCommands},
 };
 

@@ -1,0 +1,409 @@
+// What holds for every command of `ic`: its exit codes, where it prints, and that a refusal leaves
+// everything as it was. The commands are those of the table, so that none is forgotten.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/ic_process.h"
+
+namespace interlock {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Finished;
+using ::testing::HasSubstr;
+using testing::IcCall;
+using testing::IcPlace;
+using Words = std::vector<std::string>;
+
+enum class Uses { kNothing, kReads, kWrites };
+
+// A call of each command that is right, with arguments behind its words, and what it needs of the
+// database. `setup` has made run $RUN with an agent and an action.
+struct Sample {
+  Words arguments;
+  Uses uses;
+};
+
+const std::map<std::string, Sample>& Samples() {
+  static const std::map<std::string, Sample> kSamples = {
+      {"help", {{}, Uses::kNothing}},
+      {"version", {{}, Uses::kNothing}},
+      {"init", {{}, Uses::kNothing}},
+      {"health", {{}, Uses::kReads}},
+      {"migrate rollback", {{"--yes"}, Uses::kNothing}},
+      {"completion bash", {{}, Uses::kNothing}},
+      {"completion next", {{"--", "x"}, Uses::kNothing}},
+      {"compat status", {{"--dir=."}, Uses::kNothing}},
+      {"compat check", {{"dispatch"}, Uses::kReads}},
+      {"compat import", {{"--dir=old"}, Uses::kWrites}},
+      {"compat clean", {{"--dir=old"}, Uses::kReads}},
+      {"state set", {{"k", "s", "1"}, Uses::kWrites}},
+      {"state get", {{"k", "s"}, Uses::kReads}},
+      {"state delete", {{"k", "s"}, Uses::kWrites}},
+      {"state delete-all", {{"k"}, Uses::kWrites}},
+      {"state list", {{"k"}, Uses::kReads}},
+      {"state prune", {{}, Uses::kWrites}},
+      {"state incr", {{"n", "s"}, Uses::kWrites}},
+      {"state wait", {{"k", "s", "--timeout=10ms"}, Uses::kReads}},
+      {"sentinel check", {{"g", "s", "--interval=60"}, Uses::kWrites}},
+      {"sentinel check-many", {{"g", "s", "60", "h", "s", "0"}, Uses::kWrites}},
+      {"sentinel reset", {{"g", "s"}, Uses::kWrites}},
+      {"sentinel reset-all", {{"g"}, Uses::kWrites}},
+      {"sentinel list", {{}, Uses::kReads}},
+      {"sentinel prune", {{"--older-than=1h"}, Uses::kWrites}},
+      {"lock acquire", {{"n", "s", "--owner=1:h", "--timeout=10ms"}, Uses::kNothing}},
+      {"lock release", {{"n", "s", "--owner=1:h"}, Uses::kNothing}},
+      {"lock list", {{}, Uses::kNothing}},
+      {"lock stale", {{}, Uses::kNothing}},
+      {"lock clean", {{}, Uses::kNothing}},
+      {"run create", {{"--goal=g"}, Uses::kWrites}},
+      {"run status", {{"$RUN"}, Uses::kReads}},
+      {"run phase", {{"$RUN"}, Uses::kReads}},
+      {"run list", {{}, Uses::kReads}},
+      {"run current", {{}, Uses::kReads}},
+      {"run events", {{"$RUN"}, Uses::kReads}},
+      {"run tokens", {{"$RUN"}, Uses::kReads}},
+      {"run budget", {{"$RUN"}, Uses::kReads}},
+      {"run advance", {{"$RUN"}, Uses::kWrites}},
+      {"run skip", {{"$RUN", "planned", "--reason=r"}, Uses::kWrites}},
+      {"run rollback", {{"$RUN", "--to-phase=brainstorm"}, Uses::kWrites}},
+      {"run cancel", {{"$RUN"}, Uses::kWrites}},
+      {"run abandon", {{"$RUN"}, Uses::kWrites}},
+      {"run set", {{"$RUN", "--complexity=2"}, Uses::kWrites}},
+      {"run agent add", {{"$RUN"}, Uses::kWrites}},
+      {"run agent list", {{"$RUN"}, Uses::kReads}},
+      {"run agent update", {{"$AGENT", "--status=completed"}, Uses::kWrites}},
+      {"run artifact add", {{"$RUN", "--phase=planned", "--path=f"}, Uses::kWrites}},
+      {"run artifact list", {{"$RUN"}, Uses::kReads}},
+      {"run action add", {{"$RUN", "--phase=planned", "--command=c"}, Uses::kWrites}},
+      {"run action list", {{"$RUN"}, Uses::kReads}},
+      {"run action update",
+       {{"$RUN", "--phase=planned", "--command=do", "--mode=m"}, Uses::kWrites}},
+      {"run action delete", {{"$RUN", "--phase=planned", "--command=do"}, Uses::kWrites}},
+  };
+  return kSamples;
+}
+
+std::vector<const cli::Command*> AllCommands() {
+  std::vector<const cli::Command*> all;
+  for (const cli::Group& group : cli::Groups()) {
+    for (const cli::Command& command : group.commands()) all.push_back(&command);
+  }
+  return all;
+}
+
+Words WordsOf(const cli::Command& command) {
+  std::istringstream path{std::string(command.path)};
+  return {std::istream_iterator<std::string>(path), {}};
+}
+
+std::string Bytes(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class ContractTest : public ::testing::Test {
+ protected:
+  ContractTest() {
+    place_.Init();
+    fs::create_directory(place_.path() / "old");
+    std::ofstream(place_.path() / "f") << "content";
+    run_ = Line(place_.Ic({"run", "create", "--goal=first"}));
+    place_.Ic({"run", "advance", run_});
+    agent_ = Line(place_.Ic({"run", "agent", "add", run_}));
+    place_.Ic({"run", "action", "add", run_, "--phase=planned", "--command=do"});
+    place_.Ic({"state", "set", "k", "s", "1"});
+  }
+  static std::string Line(const Finished& finished) {
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished.out.substr(0, finished.out.find('\n'));
+  }
+  // The locks of a test are its own.
+  IcCall Call(Words words) const {
+    for (std::string& word : words) {
+      if (word == "$RUN") word = run_;
+      if (word == "$AGENT") word = agent_;
+    }
+    return {.arguments = std::move(words),
+            .environment = {"INTERCORE_LOCK_DIR=" + (place_.path() / "locks").string()}};
+  }
+  Finished Ic(Words words) const { return place_.Run(Call(std::move(words))); }
+  static Words Right(const cli::Command& command) {
+    Words words = WordsOf(command);
+    const Sample& sample = Samples().at(std::string(command.path));
+    words.insert(words.end(), sample.arguments.begin(), sample.arguments.end());
+    return words;
+  }
+  static Uses UsesOf(const cli::Command& command) {
+    return Samples().at(std::string(command.path)).uses;
+  }
+  // Everything that could be written.
+  std::string Content() const {
+    return Bytes(place_.database()) + Bytes(place_.database().string() + "-wal") +
+           (fs::exists(place_.path() / "locks/n/s") ? "locked" : "");
+  }
+  // Runs it and holds that it was refused with `code` and left no trace.
+  void Refused(const IcCall& call, int code, const std::string& what) const {
+    const std::string before = Content();
+    const Finished finished = place_.Run(call);
+    EXPECT_EQ(finished.exit_code, code) << what << '\n' << finished.err;
+    EXPECT_EQ(finished.out, "") << what;
+    EXPECT_THAT(finished.err, HasSubstr("ic")) << what;
+    EXPECT_TRUE(Content() == before) << what << " wrote something";
+  }
+
+  IcPlace place_;
+  std::string run_;
+  std::string agent_;
+};
+
+TEST_F(ContractTest, EveryCommandHasASampleAndEverySampleWorks) {
+  std::set<std::string> paths;
+  for (const cli::Command* command : AllCommands()) {
+    const std::string path(command->path);
+    paths.insert(path);
+    ASSERT_TRUE(Samples().contains(path)) << path;
+    const Finished finished = Ic(Right(*command));
+    EXPECT_LE(finished.exit_code, 1) << path << ": " << finished.err;
+  }
+  for (const auto& [path, sample] : Samples()) EXPECT_TRUE(paths.contains(path)) << path;
+}
+
+TEST_F(ContractTest, S28AWrongCommandLineIs3AndChangesNothing) {
+  for (const cli::Command* command : AllCommands()) {
+    const std::string path(command->path);
+    Words flagged = Right(*command);
+    flagged.insert(flagged.begin() + static_cast<std::ptrdiff_t>(WordsOf(*command).size()),
+                   "--no-such-flag");
+    Refused(Call(flagged), 3, path + " --no-such-flag");
+    if (command->at_least > 0) Refused(Call(WordsOf(*command)), 3, path + " alone");
+    if (command->at_most != cli::kAnyNumber) {
+      Words more = WordsOf(*command);
+      more.resize(more.size() + command->at_most + 1, "x");
+      Refused(Call(more), 3, path + " with too many");
+    }
+    for (const cli::Flag& flag : command->flags) {
+      if (flag.value.empty()) continue;
+      Words bare = Right(*command);
+      bare.insert(bare.begin() + static_cast<std::ptrdiff_t>(WordsOf(*command).size()),
+                  "--" + std::string(flag.name));
+      bare.insert(bare.begin() + static_cast<std::ptrdiff_t>(WordsOf(*command).size()) + 1, "--");
+      Refused(Call(bare), 3, path + " --" + std::string(flag.name) + " without its value");
+    }
+  }
+}
+
+TEST_F(ContractTest, S24ANewerFileIsRefusedByEveryCommandAndStaysAsItIs) {
+  place_.Sql("PRAGMA user_version=9999");
+  for (const cli::Command* command : AllCommands()) {
+    const std::string path(command->path);
+    const bool refuses = UsesOf(*command) != Uses::kNothing || path == "init";
+    if (!refuses) continue;
+    const std::string before = Content();
+    const Finished finished = Ic(Right(*command));
+    EXPECT_EQ(finished.exit_code, 2) << path;
+    EXPECT_EQ(finished.out, "") << path;
+    EXPECT_THAT(finished.err, ::testing::AnyOf(HasSubstr("upgrade"), HasSubstr("newer"))) << path;
+    EXPECT_TRUE(Content() == before) << path;
+  }
+}
+
+TEST_F(ContractTest, WithoutADatabaseNothingIsMadeAndNothingIsCalledANo) {
+  fs::remove_all(place_.path() / ".clavain");
+  for (const cli::Command* command : AllCommands()) {
+    if (UsesOf(*command) == Uses::kNothing) continue;
+    const Finished finished = Ic(Right(*command));
+    EXPECT_EQ(finished.exit_code, 2) << command->path;
+    EXPECT_THAT(finished.err, HasSubstr("ic init")) << command->path;
+    EXPECT_FALSE(fs::exists(place_.path() / ".clavain")) << command->path;
+  }
+}
+
+TEST_F(ContractTest, AFileThatIsNoDatabaseIs2AndNever1) {
+  fs::remove(place_.database().string() + "-wal");
+  fs::remove(place_.database().string() + "-shm");
+  std::ofstream(place_.database(), std::ios::binary) << std::string(16384, 'x');
+  for (const cli::Command* command : AllCommands()) {
+    if (UsesOf(*command) == Uses::kNothing) continue;
+    const Finished finished = Ic(Right(*command));
+    EXPECT_EQ(finished.exit_code, 2) << command->path;
+    EXPECT_THAT(finished.err, HasSubstr("backup")) << command->path;
+  }
+}
+
+TEST_F(ContractTest, WhoMayNotWriteIsToldSo) {
+  place_.GiveAway();
+  fs::permissions(place_.database(), fs::perms(0400));
+  for (const cli::Command* command : AllCommands()) {
+    if (UsesOf(*command) != Uses::kWrites) continue;
+    IcCall call = Call(Right(*command));
+    call.unprivileged = true;
+    Refused(call, 2, std::string(command->path));
+  }
+}
+
+TEST_F(ContractTest, AFullDiskIs2AndLosesNothing) {
+  const std::size_t size = fs::file_size(place_.database().string() + "-wal");
+  for (const cli::Command* command : AllCommands()) {
+    if (UsesOf(*command) != Uses::kWrites) continue;
+    IcCall call = Call(Right(*command));
+    call.file_bytes_max = size + 100;
+    const Finished finished = place_.Run(call);
+    if (finished.exit_code == 0 || finished.exit_code == 1) continue;  // it had nothing to write
+    EXPECT_EQ(finished.exit_code, 2) << command->path;
+    EXPECT_NE(finished.err, "") << command->path;
+    EXPECT_EQ(place_.Text("PRAGMA integrity_check"), "ok") << command->path;
+  }
+  EXPECT_EQ(place_.Ic({"state", "get", "k", "s"}).out, "1\n");
+}
+
+TEST_F(ContractTest, WithoutStandardOutputNothingIsDone) {
+  for (const cli::Command* command : AllCommands()) {
+    IcCall call = Call(Right(*command));
+    call.output = "closed";
+    Refused(call, 2, std::string(command->path));
+  }
+}
+
+TEST_F(ContractTest, AResultThatCannotBePrintedIs2) {
+  for (const Words& words :
+       {Words{"state", "get", "k", "s"}, {"run", "status", "$RUN"}, {"help"}}) {
+    IcCall call = Call(words);
+    call.output = "/dev/full";
+    const Finished finished = place_.Run(call);
+    EXPECT_EQ(finished.exit_code, 2) << words[0];
+    EXPECT_THAT(finished.err, HasSubstr("standard output"));
+  }
+}
+
+// Values that no flag or argument takes: the code, and a word that the message must hold.
+struct Wrong {
+  Words words;
+  int code;
+  std::string says;
+  std::string input = {};
+};
+
+std::string Deep(int depth) {
+  std::string text;
+  for (int i = 0; i < depth; ++i) text += '[';
+  for (int i = 0; i < depth; ++i) text += ']';
+  return text;
+}
+
+TEST_F(ContractTest, S28WrongValuesAreRefusedWithTheirNameAndNothingIsWritten) {
+  std::ofstream(place_.path().parent_path() / "outside.json") << "1";
+  fs::create_symlink("f", place_.path() / "link.json");
+  fs::create_directory(place_.path() / "dir.json");
+  std::ofstream(place_.path() / "large.json") << std::string((std::size_t{1} << 20) + 10, '1');
+  const std::vector<Wrong> cases = {
+      {{"nothing"}, 3, "unknown command"},
+      {{"state", "st"}, 3, "did you mean"},
+      {{"state"}, 3, "subcommand"},
+      {{"state", "get", "k", "s", "--timeout=never"}, 3, "invalid timeout: never"},
+      {{"state", "get", "k", "s", "--timeout=-1s"}, 3, "invalid timeout"},
+      {{"state", "get", "k", "s", "--timeout=5"}, 3, "invalid timeout"},
+      {{"--db=../x.db", "state", "get", "k", "s"}, 2, "path validation"},
+      {{"--db=x.txt", "state", "get", "k", "s"}, 2, ".db"},
+      {{"--db=/etc/x.db", "state", "get", "k", "s"}, 2, "current directory"},
+      {{"--log-format=xml", "health"}, 3, "log-format"},
+      {{"state", "set", "Key", "s", "1"}, 2, "key"},
+      {{"state", "set", "", "s", "1"}, 2, "key"},
+      {{"state", "set", "a/b", "s", "1"}, 2, "key"},
+      {{"state", "set", "1a", "s", "1"}, 2, "key"},
+      {{"state", "set", std::string(201, 'a'), "s", "1"}, 2, "200"},
+      {{"state", "get", "a;b", "s"}, 2, "key"},
+      {{"state", "set", "a", "s", "{"}, 2, "line 1"},
+      {{"state", "set", "a", "s", ""}, 2, ""},
+      {{"state", "set", "a", "s"}, 2, "", "not json"},
+      {{"state", "set", "a", "s", Deep(21)}, 2, "20"},
+      {{"state", "set", "a", "s", "@large.json"}, 2, ""},
+      {{"state", "set", "a", "s", "@missing.json"}, 2, "missing.json"},
+      {{"state", "set", "a", "s", "@link.json"}, 2, "symlink"},
+      {{"state", "set", "a", "s", "@dir.json"}, 2, "dir.json"},
+      {{"state", "set", "a", "s", "@../outside.json"}, 2, "outside.json"},
+      {{"state", "set", "a", "s", "@/etc/passwd"}, 2, "/etc/passwd"},
+      {{"state", "set", "a", "s", R"({"k":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"})"},
+       2,
+       "likely secret"},
+      {{"state", "set", "a", "s", "1", "--ttl=soon"}, 3, "--ttl"},
+      {{"state", "set", "a", "s", "1", "--ttl=-5s"}, 3, "ttl"},
+      {{"state", "set", "a", "s", "1", "--ttl=500ms"}, 2, "second"},
+      {{"state", "set", "a", "s", "1", "--debounce=5s"}, 3, "--debounce"},
+      {{"state", "set", "a", "s", "1", "--if-version=x"}, 3, "--if-version"},
+      {{"state", "incr", "k", "s", "--by=1.5"}, 3, "--by"},
+      {{"state", "wait", "k", "s", "--since-version=x", "--timeout=1s"}, 3, "--since-version"},
+      {{"sentinel", "check", "g", "s"}, 3, "--interval"},
+      {{"sentinel", "check", "g", "s", "--interval=-1"}, 3, "interval"},
+      {{"sentinel", "check", "g", "s", "--interval=soon"}, 3, "--interval"},
+      {{"sentinel", "check", "g", "s", "--interval=99999999999999999999"}, 3, "--interval"},
+      {{"sentinel", "check-many", "g", "s"}, 3, ""},
+      {{"sentinel", "check-many", "g", "s", "60", "h"}, 3, ""},
+      {{"sentinel", "check-many", "g", "s", "60", "h", "s", "x"}, 3, ""},
+      {{"sentinel", "prune"}, 3, "--older-than"},
+      {{"sentinel", "prune", "--older-than=x"}, 3, "--older-than"},
+      {{"run", "create"}, 3, "--goal"},
+      {{"run", "create", "--goal=g", "--complexity=9"}, 3, "--complexity"},
+      {{"run", "create", "--goal=g", "--complexity=x"}, 3, "--complexity"},
+      {{"run", "create", "--goal=g", "--phases=[\"a\"]"}, 3, "phases"},
+      {{"run", "create", "--goal=g", "--phases=no"}, 3, "phases"},
+      {{"run", "create", "--goal=g", "--metadata=[]"}, 3, "metadata"},
+      {{"run", "create", "--goal=g", "--gates=x"}, 3, "gates"},
+      {{"run", "create", "--goal=g", "--gates-file=nowhere.json"}, 2, "nowhere.json"},
+      {{"run", "create", "--goal=g", "--actions=x"}, 2, "actions"},
+      {{"run", "create", "--goal=g", "--budget-warn-pct=100"}, 3, "--budget-warn-pct"},
+      {{"run", "create", "--goal=g", "--project=a", "--projects=b,c"}, 3, "--projects"},
+      {{"run", "create", "--goal=g", "--takeover-after=x", "--bead=b"}, 3, "--takeover-after"},
+      {{"run", "status", "unknown1"}, 1, "unknown1"},
+      {{"run", "phase", "unknown1"}, 1, "unknown1"},
+      {{"run", "advance", "unknown1"}, 1, "unknown1"},
+      {{"run", "cancel", "unknown1"}, 1, "unknown1"},
+      {{"run", "abandon", "unknown1"}, 1, "unknown1"},
+      {{"run", "skip", "$RUN", "planned"}, 3, "--reason"},
+      {{"run", "skip", "$RUN", "nowhere", "--reason=r"}, 1, "nowhere"},
+      {{"run", "rollback", "$RUN"}, 3, "--to-phase"},
+      {{"run", "rollback", "$RUN", "--to-phase=done"}, 1, "done"},
+      {{"run", "set", "$RUN"}, 3, ""},
+      {{"run", "set", "$RUN", "--auto-advance=maybe"}, 3, "--auto-advance"},
+      {{"run", "set", "$RUN", "--metadata-merge=[1]"}, 3, "metadata"},
+      {{"run", "agent", "add", "unknown1"}, 1, "unknown1"},
+      {{"run", "agent", "update", "$AGENT", "--status=fine"}, 3, "--status"},
+      {{"run", "agent", "update", "unknown1", "--status=failed"}, 1, "unknown1"},
+      {{"run", "artifact", "add", "$RUN", "--phase=planned"}, 3, "--path"},
+      {{"run", "action", "add", "$RUN", "--phase=planned"}, 3, "--command"},
+      {{"run", "action", "add", "$RUN", "--phase=planned", "--command=do"}, 1, "do"},
+      {{"lock", "acquire", "..", "s"}, 2, ".."},
+      {{"lock", "acquire", "a/b", "s"}, 2, "a/b"},
+      {{"lock", "acquire", "", "s"}, 2, ""},
+      {{"lock", "acquire", "n", "s", "--timeout=x"}, 3, "--timeout"},
+      {{"lock", "stale", "--older-than=x"}, 3, "--older-than"},
+      {{"lock", "release", "n", "s", "--owner=1:h"}, 1, ""},
+  };
+  for (const Wrong& wrong : cases) {
+    IcCall call = Call(wrong.words);
+    call.input = wrong.input;
+    std::string what;
+    for (const std::string& word : wrong.words) what += word.substr(0, 60) + ' ';
+    const std::string before = Content();
+    const Finished finished = place_.Run(call);
+    EXPECT_EQ(finished.exit_code, wrong.code) << what << '\n' << finished.err;
+    const bool shows_usage = wrong.words[0] == "nothing";
+    EXPECT_EQ(finished.out.empty(), !shows_usage) << what;
+    EXPECT_NE(finished.err, "") << what;
+    EXPECT_THAT(finished.err, HasSubstr(wrong.says)) << what;
+    EXPECT_TRUE(Content() == before) << what << "wrote something";
+  }
+}
+
+}  // namespace
+}  // namespace interlock
