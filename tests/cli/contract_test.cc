@@ -301,12 +301,8 @@ std::string Deep(int depth) {
   return text;
 }
 
-TEST_F(ContractTest, S28WrongValuesAreRefusedWithTheirNameAndNothingIsWritten) {
-  std::ofstream(place_.path().parent_path() / "outside.json") << "1";
-  fs::create_symlink("f", place_.path() / "link.json");
-  fs::create_directory(place_.path() / "dir.json");
-  std::ofstream(place_.path() / "large.json") << std::string((std::size_t{1} << 20) + 10, '1');
-  const std::vector<Wrong> cases = {
+const std::vector<Wrong>& WrongState() {
+  static const std::vector<Wrong> kCases = {
       {{"nothing"}, 3, "unknown command"},
       {{"state", "st"}, 3, "did you mean"},
       {{"state"}, 3, "subcommand"},
@@ -352,6 +348,12 @@ TEST_F(ContractTest, S28WrongValuesAreRefusedWithTheirNameAndNothingIsWritten) {
       {{"sentinel", "check-many", "g", "s", "60", "h", "s", "x"}, 3, ""},
       {{"sentinel", "prune"}, 3, "--older-than"},
       {{"sentinel", "prune", "--older-than=x"}, 3, "--older-than"},
+  };
+  return kCases;
+}
+
+const std::vector<Wrong>& WrongRunsAndLocks() {
+  static const std::vector<Wrong> kCases = {
       {{"run", "create"}, 3, "--goal"},
       {{"run", "create", "--goal=g", "--complexity=9"}, 3, "--complexity"},
       {{"run", "create", "--goal=g", "--complexity=x"}, 3, "--complexity"},
@@ -389,6 +391,16 @@ TEST_F(ContractTest, S28WrongValuesAreRefusedWithTheirNameAndNothingIsWritten) {
       {{"lock", "stale", "--older-than=x"}, 3, "--older-than"},
       {{"lock", "release", "n", "s", "--owner=1:h"}, 1, ""},
   };
+  return kCases;
+}
+
+TEST_F(ContractTest, S28WrongValuesAreRefusedWithTheirNameAndNothingIsWritten) {
+  std::ofstream(place_.path().parent_path() / "outside.json") << "1";
+  fs::create_symlink("f", place_.path() / "link.json");
+  fs::create_directory(place_.path() / "dir.json");
+  std::ofstream(place_.path() / "large.json") << std::string((std::size_t{1} << 20) + 10, '1');
+  std::vector<Wrong> cases = WrongState();
+  cases.insert(cases.end(), WrongRunsAndLocks().begin(), WrongRunsAndLocks().end());
   for (const Wrong& wrong : cases) {
     IcCall call = Call(wrong.words);
     call.input = wrong.input;
