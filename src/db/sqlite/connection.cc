@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "db/sqlite/errors.h"
 #include "db/sqlite/files.h"
+#include "db/sqlite/local_vfs.h"
 #include "db/sqlite/statement.h"
 
 namespace interlock::sqlite {
@@ -39,7 +40,7 @@ struct CloseDb {
 };
 using DbPtr = std::unique_ptr<sqlite3, CloseDb>;
 
-const char* VfsName(const std::string& vfs) { return vfs.empty() ? nullptr : vfs.c_str(); }
+const char* VfsName(const std::string& vfs) { return vfs.empty() ? LocalVfs() : vfs.c_str(); }
 
 // SQLite's count of the memory it uses takes one lock for all connections at every allocation, and
 // nobody asks for it. Too late when SQLite is already in use, which only costs time.
