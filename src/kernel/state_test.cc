@@ -48,8 +48,10 @@ class StateTest : public KernelTest {
     return connection().One(kCount, [](const db::Row& row) { return row.Int(0); }).value().value();
   }
   std::vector<std::string> Scopes(std::int64_t now = kNow) {
+    const std::vector<State> states = ListStateOfKey(connection(), "key", now).value();
     std::vector<std::string> scopes;
-    for (const State& state : ListStateOfKey(connection(), "key", now).value()) {
+    scopes.reserve(states.size());
+    for (const State& state : states) {
       scopes.push_back(state.scope_id);
     }
     return scopes;

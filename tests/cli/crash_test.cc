@@ -29,7 +29,7 @@ using testing::IcPlace;
 using testing::IcProcess;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kOperations = 120;  // each takes ten times as long
+constexpr int kOperations = 80;  // each takes ten times as long
 #else
 constexpr int kOperations = 500;
 #endif
