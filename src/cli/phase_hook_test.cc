@@ -81,7 +81,7 @@ TEST_F(PhaseHookTest, AHookThatDoesNotEndIsKilledWithWhatItStarted) {
   const fs::path pipe = directory_.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  Write("exec 9>pipe; echo started >&9; tail -f /dev/null & wait\n", 0700);
+  Write("exec 9>pipe; echo started >&9; sleep 30 & wait\n", 0700);
   EXPECT_THAT(RunIt(std::chrono::milliseconds(1000)), Optional(HasSubstr("was killed")));
   std::array<char, 16> text = {};
   EXPECT_EQ(::read(reader.get(), text.data(), text.size()), 8) << "it had started";

@@ -43,7 +43,8 @@ class RunsTest : public KernelTest {
   // "type from-to" of each.
   std::vector<std::string> Events(std::string_view id = "r") {
     std::vector<std::string> texts;
-    for (const PhaseEvent& event : PhaseEventsOf(connection(), id).value()) {
+    const std::vector<PhaseEvent> events = PhaseEventsOf(connection(), id).value();
+    for (const PhaseEvent& event : events) {
       texts.push_back(event.type + " " + event.from_phase + "-" + event.to_phase);
     }
     return texts;

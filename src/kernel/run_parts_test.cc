@@ -24,7 +24,8 @@ class RunPartsTest : public RunsTest {
   }
   std::vector<std::string> Commands(const std::optional<std::string>& phase = std::nullopt) {
     std::vector<std::string> commands;
-    for (const auto& action : ListActions(connection(), "r", phase).value()) {
+    const std::vector<PhaseAction> actions = ListActions(connection(), "r", phase).value();
+    for (const PhaseAction& action : actions) {
       commands.push_back(action.command);
     }
     return commands;

@@ -145,7 +145,8 @@ TEST_F(RunProgressTest, ARollbackUndoesThePhasesBehindTheOneItGoesTo) {
   EXPECT_EQ(Find().phase, "a");
   EXPECT_EQ(Find().updated_at, 5000);
   std::vector<std::string> statuses;
-  for (const Artifact& artifact : ListArtifacts(connection(), "r", std::nullopt).value()) {
+  const std::vector<Artifact> artifacts = ListArtifacts(connection(), "r", std::nullopt).value();
+  for (const Artifact& artifact : artifacts) {
     statuses.push_back(artifact.status);
   }
   EXPECT_THAT(statuses, ElementsAre("active", "rolled_back", "rolled_back", "active"));
