@@ -105,6 +105,7 @@ class CrashTest : public ::testing::Test {
     int killed = 0;
     for (int number = 0; number < kOperations;) {
       std::vector<Operation> batch;
+      batch.reserve(kAtOnce);
       for (std::size_t i = 0; i < kAtOnce; ++i) batch.push_back(Start(number++));
       for (Operation& operation : batch) {
         const auto mercy =

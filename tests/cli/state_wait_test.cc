@@ -132,8 +132,10 @@ TEST_F(StateWaitTest, SignalsEndItAndLeaveTheFileSound) {
 }
 
 TEST_F(StateWaitTest, ManyWaitersAllWake) {
+  constexpr std::size_t kWaiters = 8;
   std::vector<std::unique_ptr<IcProcess>> waits;
-  for (int i = 0; i < 8; ++i) waits.push_back(Wait());
+  waits.reserve(kWaiters);
+  for (std::size_t i = 0; i < kWaiters; ++i) waits.push_back(Wait());
   EXPECT_FALSE(waits.back()->EndsWithin(milliseconds(100)));
   Set("1");
   for (const auto& wait : waits) EXPECT_EQ(wait->Finish().out, "1\n");
