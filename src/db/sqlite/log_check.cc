@@ -11,8 +11,10 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace interlock::sqlite {
 namespace {
@@ -44,14 +46,18 @@ std::uint32_t Native(const std::uint8_t* bytes) {
 using ReadWord = std::uint32_t (*)(const std::uint8_t*);
 using Sums = std::array<std::uint32_t, 2>;
 
-// REQUIRES: the size is a multiple of 8.
-Sums SumsOf(std::span<const std::uint8_t> bytes, ReadWord word) {
-  Sums sums = {};
+// Goes on from `sums`. REQUIRES: the size is a multiple of 8.
+template <ReadWord word>
+Sums Add(Sums sums, std::span<const std::uint8_t> bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += 8) {
     sums[0] += word(&bytes[i]) + sums[1];
     sums[1] += word(&bytes[i + 4]) + sums[0];
   }
   return sums;
+}
+
+Sums SumsOf(std::span<const std::uint8_t> bytes, bool big_endian, Sums from = {}) {
+  return big_endian ? Add<BigEndian>(from, bytes) : Add<LittleEndian>(from, bytes);
 }
 
 class File {
@@ -84,8 +90,8 @@ class File {
 // What the index says of the log, when it says something.
 struct Claim {
   std::uint32_t page_size = 0;
-  std::uint32_t frames = 0;  // committed, and not all of them moved into the database yet
-  Sums last_sums = {};       // of the last of them
+  std::uint32_t frames = 0;  // committed
+  std::uint32_t moved = 0;   // of them, into the database
   Salt salt = {};
 
   bool operator==(const Claim&) const = default;
@@ -97,7 +103,7 @@ std::optional<Claim> ReadClaim(const File& index) {
   if (index.ReadAt(0, bytes) != bytes.size()) return std::nullopt;
   const auto header = std::span(bytes).first(kCopy);
   if (!std::ranges::equal(header, std::span(bytes).subspan(kCopy, kCopy))) return std::nullopt;
-  const Sums sums = SumsOf(header.first(40), Native);
+  const Sums sums = Add<Native>({}, header.first(40));
   const bool valid = Native(&bytes[0]) == kVersion && bytes[12] == 1 &&
                      sums == Sums{Native(&bytes[40]), Native(&bytes[44])};
   if (!valid) return std::nullopt;
@@ -105,10 +111,8 @@ std::optional<Claim> ReadClaim(const File& index) {
   std::memcpy(&size, &bytes[14], sizeof(size));
   Claim claim = {.page_size = size == 1 ? 65536U : size,
                  .frames = Native(&bytes[16]),
-                 .last_sums = {Native(&bytes[24]), Native(&bytes[28])}};
+                 .moved = Native(&bytes[2 * kCopy])};
   std::ranges::copy(header.subspan(32, claim.salt.size()), claim.salt.begin());
-  const std::uint32_t moved = Native(&bytes[2 * kCopy]);
-  if (claim.frames == 0 || moved >= claim.frames) return std::nullopt;
   return claim;
 }
 
@@ -120,23 +124,50 @@ bool IsDamagedHeader(const LogHeader& header, std::size_t size) {
   if (size < kHeaderBytes) return true;
   const std::uint32_t magic = BigEndian(header.data());
   if ((magic & ~1U) != 0x377f0682U || BigEndian(&header[4]) != kVersion) return true;
-  const Sums sums =
-      SumsOf(std::span(header).first(24), (magic & 1U) != 0 ? BigEndian : LittleEndian);
+  const Sums sums = SumsOf(std::span(header).first(24), (magic & 1U) != 0);
   return sums != Sums{BigEndian(&header[24]), BigEndian(&header[28])};
 }
 
-bool IsBroken(const Claim& claim, const File& log, const LogHeader& header, std::size_t size) {
-  if (size < kHeaderBytes) return true;
-  if (!std::ranges::equal(std::span(header).subspan(16, claim.salt.size()), claim.salt)) {
-    return false;  // it is about an earlier log
+// How far a log is whole, and what is behind that.
+struct Extent {
+  std::uint64_t whole = 0;           // frames
+  std::uint64_t commits_behind = 0;  // ends of commits of this log, after the first broken frame
+};
+
+// Looks at no more than `frames_max` frames.
+Extent Follow(const File& log, const LogHeader& header, std::uint64_t frames_max) {
+  const bool big_endian = (BigEndian(header.data()) & 1U) != 0;
+  const std::span<const std::uint8_t> salt = std::span(header).subspan(16, sizeof(Salt));
+  std::vector<std::uint8_t> frame(kFrameHeaderBytes + BigEndian(&header[8]));
+  const auto page = std::span(frame).subspan(kFrameHeaderBytes);
+  Sums sums = {BigEndian(&header[24]), BigEndian(&header[28])};
+  Extent extent;
+  bool whole = true;
+  for (std::uint64_t i = 0; i < frames_max; ++i) {
+    if (log.ReadAt(kHeaderBytes + i * frame.size(), frame) != frame.size()) break;
+    const bool ours = std::ranges::equal(std::span(frame).subspan(8, salt.size()), salt);
+    if (whole && ours) {
+      sums = SumsOf(page, big_endian, SumsOf(std::span(frame).first(8), big_endian, sums));
+    }
+    whole = whole && ours && sums == Sums{BigEndian(&frame[16]), BigEndian(&frame[20])};
+    if (whole) {
+      ++extent.whole;
+    } else if (ours && BigEndian(&frame[4]) != 0) {
+      ++extent.commits_behind;
+    }
   }
-  const std::uint64_t frame_bytes = kFrameHeaderBytes + claim.page_size;
-  const std::uint64_t end = kHeaderBytes + claim.frames * frame_bytes;
-  if (std::cmp_less(log.Info().st_size, end)) return true;
-  std::array<std::uint8_t, kFrameHeaderBytes> last = {};
-  if (log.ReadAt(end - frame_bytes, last) != last.size()) return true;
-  return !std::ranges::equal(std::span(last).subspan(8, claim.salt.size()), claim.salt) ||
-         Sums{BigEndian(&last[16]), BigEndian(&last[20])} != claim.last_sums;
+  return extent;
+}
+
+bool IsBroken(const std::optional<Claim>& claim, const File& log, const LogHeader& header,
+              std::size_t size) {
+  if (claim && claim->moved >= claim->frames) return false;  // it holds nothing that is needed
+  if (size < kHeaderBytes) return claim.has_value();
+  const bool of_this_log =
+      claim && std::ranges::equal(std::span(header).subspan(16, sizeof(Salt)), claim->salt);
+  if (of_this_log) return Follow(log, header, claim->frames).whole < claim->frames;
+  if (claim) return false;  // it is about an earlier log
+  return Follow(log, header, std::numeric_limits<std::uint64_t>::max()).commits_behind >= 2;
 }
 
 // Its first opener since the machine started has written to it.
@@ -170,10 +201,10 @@ Result<void> CheckLog(const fs::path& database, Timestamp now) {
     const std::size_t size = log.ReadAt(0, header);
     damaged_header = IsDamagedHeader(header, size);
     if (damaged_header) continue;
-    if (!before || !IsBroken(*before, log, header, size)) return {};
+    if (!IsBroken(before, log, header, size)) return {};
     if (ReadClaim(index) != before) continue;
-    if (!IsOfThisBoot(index, now)) return {};
-    return Damaged(database, "has lost its end");
+    if (before && !IsOfThisBoot(index, now)) return {};
+    return Damaged(database, "is damaged, or has lost its end");
   }
   if (damaged_header) return Damaged(database, "is damaged at its beginning");
   return {};

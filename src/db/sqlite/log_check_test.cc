@@ -53,6 +53,12 @@ class LogCheckTest : public ::testing::Test {
     file << text;
   }
 
+  std::string Bytes(std::size_t offset) const {
+    std::ifstream file(log(), std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(offset));
+    return std::string(1, static_cast<char>(file.get()));
+  }
+
   testing::TempDb temp_;
   SystemClock clock_;
 };
@@ -137,7 +143,28 @@ TEST_F(LogCheckTest, AnIndexFromBeforeTheMachineStartedIsNotBelieved) {
   EXPECT_EQ(Verdict(), "sound");
 }
 
-TEST_F(LogCheckTest, WithoutAnIndexOnlyTheHeaderTells) {
+TEST_F(LogCheckTest, AnyByteInTheMiddleIsDamage) {
+  Insert(5);
+  const std::size_t size = fs::file_size(log());
+  for (std::size_t offset = 40; offset + kFrame < size; offset += kFrame / 3) {
+    const std::string before = Bytes(offset);
+    Overwrite(offset, before == "x" ? "y" : "x");
+    EXPECT_THAT(Verdict(), HasSubstr("lost its end")) << offset;
+    Overwrite(offset, before);
+  }
+  EXPECT_EQ(Verdict(), "sound");
+}
+
+TEST_F(LogCheckTest, WithoutAnIndexCommitsBehindADamagedOneTell) {
+  fs::remove(index());
+  EXPECT_EQ(Verdict(), "sound");
+  Overwrite(fs::file_size(log()) - kFrame / 2, "x");
+  EXPECT_EQ(Verdict(), "sound") << "a power cut in the last commit looks like that";
+  Overwrite(fs::file_size(log()) - 3 * kFrame + 100, "x");
+  EXPECT_THAT(Verdict(), HasSubstr("damaged"));
+}
+
+TEST_F(LogCheckTest, WithoutAnIndexAnEndThatIsMissingCannotBeSeen) {
   fs::remove(index());
   fs::resize_file(log(), 100);
   EXPECT_EQ(Verdict(), "sound");
