@@ -73,6 +73,7 @@ int Main(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failure that can be told
   try {
     return Main(std::span<const char* const>(argv, static_cast<std::size_t>(argc))
                     .subspan(argc > 0 ? 1 : 0));

@@ -98,13 +98,14 @@ _intercore_marker_check() (
   # What it is comes before how old it is: it may be replaced between the two looks.
   kind='file'
   if [[ -d $file && ! -L $file ]]; then kind='directory'; fi
-  printf -v now '%(%s)T' -1
   last=$(_intercore_mtime "$file") || exit 1
+  # Only now: asked before, one that fires meanwhile would seem to lie in the future.
+  printf -v now '%(%s)T' -1
   # A time in the future says that the clock was set: then it is as good as old.
   if ((last <= now && now - last < interval)); then exit 1; fi
   if [[ $kind == file ]]; then
     # Of an older hook, or a link: one removes it, and none the directory that takes its place.
-    rm -- "$file" 2>/dev/null && mkdir -m 700 -- "$file" 2>/dev/null
+    rm -- "$file" 2>/dev/null </dev/null && mkdir -m 700 -- "$file" 2>/dev/null
     exit
   fi
   mkdir -m 700 -- "$file/after-$last" 2>/dev/null || exit 1

@@ -38,7 +38,8 @@ class Arguments {
 
   bool Has(std::string_view flag) const { return Find(flag) != nullptr; }
   std::optional<std::string_view> Text(std::string_view flag) const;
-  // A switch: given without a value, or with "true" or "1".
+  // A switch: given without a value, or with "true" or "1". Other values than these and "false" and
+  // "0" are refused before: --dry-run=yes must not do the real thing.
   bool IsOn(std::string_view flag) const;
   // An optional sign and digits. kUsage names the flag when it is none, or out of bounds.
   Result<std::optional<std::int64_t>> Integer(

@@ -32,6 +32,8 @@ std::optional<std::string> Context::Environment(const char* name) const {
 
 Result<fs::path> Context::Directory() const {
   std::error_code failure;
+  const std::optional<std::string> said = Environment("PWD");
+  if (said && said->starts_with('/') && fs::equivalent(*said, ".", failure)) return *said;
   fs::path directory = fs::current_path(failure);
   if (failure) {
     return Error(Errc::kIo, fmt::format("the current directory: {}", failure.message()))

@@ -55,7 +55,8 @@ class Context {
   std::int64_t Now();
   // Empty variables count as not set.
   std::optional<std::string> Environment(const char* name) const;
-  // Where it runs; kIo when that directory is gone.
+  // Where it runs, by the name that the shell has for it ($PWD) when that is the same place; kIo
+  // when that directory is gone.
   Result<std::filesystem::path> Directory() const;
   // Standard input to its end. kPayloadTooLarge when there is more than `most`.
   Result<std::string> Input(std::size_t most);

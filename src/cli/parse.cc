@@ -87,6 +87,15 @@ class Parser {
     const Flag* const flag = own != nullptr ? own : FindFlag(kGlobalFlags, split.name);
     if (flag == nullptr) return UnknownFlag(split.name);
     ++at_;
+    // Behind the first word, but before the whole command is known: it may be the command's own.
+    const bool early = parsed_.group != nullptr && parsed_.command == nullptr;
+    if (early && flag->name == "timeout") {
+      early_timeout_ = split.value;
+      if (!split.value) {
+        IL_TRY(early_timeout_, NextValue(*flag));
+      }
+      return true;
+    }
     IL_TRY_VOID(Take(*flag, split.value, own != nullptr));
     return true;
   }
@@ -109,6 +118,10 @@ class Parser {
   Result<void> Take(const Flag& flag, std::optional<std::string_view> value, bool own) {
     if (!flag.value.empty() && !value) {
       IL_TRY(value, NextValue(flag));
+    }
+    const bool is_switch = flag.value.empty() && value;
+    if (is_switch && *value != "true" && *value != "1" && *value != "false" && *value != "0") {
+      return Usage(fmt::format("--{} is a switch: true or false, not '{}'", flag.name, *value));
     }
     if (!own) return TakeGlobal(flag, value);
     parsed_.arguments.AddFlag({flag.name, value});
@@ -245,6 +258,11 @@ class Parser {
   }
 
   Result<Parsed> Finish() {
+    if (early_timeout_) {
+      const Flag* const own = FindFlag(own_flags(), "timeout");
+      const Flag& flag = own != nullptr ? *own : *FindFlag(kGlobalFlags, "timeout");
+      IL_TRY_VOID(Take(flag, early_timeout_, own != nullptr));
+    }
     if (parsed_.help || parsed_.group == nullptr) return std::move(parsed_);
     if (parsed_.command == nullptr) {
       return Usage("a subcommand is missing",
@@ -261,6 +279,7 @@ class Parser {
   ParseState& state_;
   std::size_t at_ = 0;
   bool flags_ended_ = false;
+  std::optional<std::string_view> early_timeout_;
   Parsed parsed_;
   std::string path_;
 };

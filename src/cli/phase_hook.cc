@@ -13,10 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <string_view>
 #include <system_error>
 
-#include "base/time_text.h"
 #include "base/unique_fd.h"
 #include "json/object_text.h"
 
@@ -27,8 +28,19 @@ namespace fs = std::filesystem;
 
 std::string Why(int error) { return std::generic_category().message(error); }
 
+// RFC 3339 in the zone of the machine, as hooks have always been given it.
+std::string LocalTime(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm local = {};
+  std::array<char, 64> text = {};
+  if (::localtime_r(&time, &local) == nullptr) return {};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S%z", &local);
+  std::string result(text.data(), size);
+  result.insert(result.size() - 2, ":");  // +0100 is no zone of RFC 3339
+  return result.ends_with("+00:00") ? result.replace(result.size() - 6, 6, "Z") : result;
+}
+
 std::string EventLine(const kernel::PhaseEvent& event) {
-  constexpr std::int64_t kMicros = 1'000'000;
   json::ObjectText text;
   text.Add("id", event.id)
       .Add("run_id", event.run_id)
@@ -38,7 +50,7 @@ std::string EventLine(const kernel::PhaseEvent& event) {
       .Add("to_state", event.to_phase);
   if (event.reason) text.Add("reason", *event.reason);
   if (event.envelope) text.AddRaw("envelope", *event.envelope);
-  text.Add("timestamp", FormatRfc3339({event.created_at * kMicros}, Fraction::kNone));
+  text.Add("timestamp", LocalTime(event.created_at));
   return text.Text() + '\n';
 }
 

@@ -59,21 +59,8 @@ Result<std::optional<std::string>> ObjectFlag(const Arguments& arguments, std::s
   return text;
 }
 
-namespace {
-
-// Where we are as the shell says it, symlinks included, if that is where we are: a script that
-// passes "$PWD" and one that passes nothing mean the same project.
-Result<fs::path> Here(const Context& context) {
-  const std::optional<std::string> said = context.Environment("PWD");
-  std::error_code differs;
-  if (said && said->starts_with('/') && fs::equivalent(*said, ".", differs)) return *said;
-  return context.Directory();
-}
-
-}  // namespace
-
 Result<std::string> ProjectPath(const Context& context, std::string_view path) {
-  IL_TRY(const fs::path directory, Here(context));
+  IL_TRY(const fs::path directory, context.Directory());
   std::string clean = (directory / path).lexically_normal().string();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   return clean;

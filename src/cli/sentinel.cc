@@ -38,9 +38,18 @@ Result<SentinelClaim> Checked(std::string_view name, std::string_view scope,
 
 // Only what has been committed is told.
 Result<Claimed> Claim(Context& context, std::span<const SentinelClaim> claims) {
-  IL_TRY(Claimed claimed, context.Write([&](kernel::Transaction& tx) {
-    return kernel::ClaimSentinels(tx, claims, context.Now());
-  }));
+  const auto claim = [&](kernel::Prune prune) {
+    return context.Write([&](kernel::Transaction& tx) {
+      return kernel::ClaimSentinels(tx, claims, context.Now(), prune);
+    });
+  };
+  Result<Claimed> first = claim(kernel::Prune::kStale);
+  if (!first && first.error().code() == Errc::kCancelled) {
+    Error not_pruned = std::move(first).error();
+    first = claim(kernel::Prune::kNot);
+    if (first) first->not_pruned = std::move(not_pruned);
+  }
+  IL_TRY(Claimed claimed, std::move(first));
   if (claimed.not_pruned) {
     context.Warn(
         fmt::format("old sentinels could not be removed: {}", claimed.not_pruned->message()),
@@ -162,7 +171,7 @@ Result<Outcome> RunPrune(Context& context, const Arguments& arguments) {
   const auto once_only =
       arguments.IsOn("include-once") ? kernel::OnceOnly::kInclude : kernel::OnceOnly::kKeep;
   IL_TRY(const std::int64_t count, context.Write([&](kernel::Transaction& tx) {
-    return kernel::PruneSentinels(tx, context.Now() - age_s, once_only);
+    return kernel::PruneSentinels(tx, context.Now() - age_s, once_only, context.Now());
   }));
   return Counted(context, count, "pruned");
 }

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/version.h"
-#include "db/sqlite/log_check.h"
 #include "kernel/health.h"
 #include "kernel/rollback.h"
 #include "kernel/schema.h"
@@ -36,13 +35,12 @@ std::string_view Compiler() {
 #endif
 }
 
-// The schema version of the database that is here; nothing when there is none, or it is not ours.
+// The schema version of the database that is here, whatever it is; nothing when there is none, or
+// it cannot be read.
 std::optional<int> LocalSchema(Context& context) {
   const Result<kernel::Database::Options> options = context.DatabaseOptions();
   if (!options) return std::nullopt;
-  Result<kernel::Database> database = kernel::Database::Look(*options, kernel::KernelSchema());
-  if (!database) return std::nullopt;
-  const Result<int> version = database->sqlite().SchemaVersion();
+  const Result<int> version = kernel::Database::VersionAt(*options, context.clock());
   if (!version) return std::nullopt;
   return *version;
 }
@@ -56,7 +54,7 @@ Result<Outcome> RunVersion(Context& context, const Arguments& /*arguments*/) {
     std::string text = fmt::format(
         "{{\n  \"version\": \"{}\",\n  \"commit\": \"{}\",\n  \"commit_time\": \"{}\",\n"
         "  \"dirty\": {},\n  \"os\": \"linux\",\n  \"arch\": \"{}\",\n  \"source\": \"{}\",\n"
-        "  \"compiler\": \"{}\"",
+        "  \"compiler\": \"{}\",\n  \"go\": \"\"",
         build.version, build.commit, build.commit_time, build.dirty, Architecture(), source,
         Compiler());
     if (schema) text += fmt::format(",\n  \"schema\": {}", *schema);
@@ -67,7 +65,7 @@ Result<Outcome> RunVersion(Context& context, const Arguments& /*arguments*/) {
           ? "unknown"
           : fmt::format("{}{} ({})", build.commit, build.dirty ? "-dirty" : "", build.commit_time);
   const std::string local =
-      schema ? fmt::format("v{} (local database)", *schema) : "unknown (no database of ours here)";
+      schema ? fmt::format("v{} (local database)", *schema) : "unknown (no database here)";
   return Outcome{kExitOk, fmt::format("ic {}\ncommit: {}\ntarget: linux/{}\nschema: {}\n",
                                       build.version, commit, Architecture(), local)};
 }
@@ -86,10 +84,9 @@ Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
 
 Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
-  IL_TRY_VOID(sqlite::CheckLog(options.path, context.clock().Now()));
   kernel::HealthLimits limits;
   if (arguments.IsOn("full")) limits.checked_bytes_max = std::numeric_limits<std::uintmax_t>::max();
-  IL_TRY_VOID(kernel::CheckHealth(options, kernel::KernelSchema(), limits));
+  IL_TRY_VOID(kernel::CheckHealth(options, kernel::KernelSchema(), context.clock(), limits));
   return Outcome{kExitOk, "ok\n"};
 }
 
@@ -97,7 +94,8 @@ Result<Outcome> RunRollback(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   const std::optional<std::string_view> backup = arguments.Text("backup");
   IL_TRY(const kernel::Rollback plan,
-         backup ? kernel::PlanRollbackTo(options, *backup) : kernel::PlanRollback(options));
+         backup ? kernel::PlanRollbackTo(options, *backup, context.clock())
+                : kernel::PlanRollback(options, context.clock()));
   const std::string there =
       plan.replaced ? fmt::format("version {}", *plan.replaced) : "which cannot be read";
   const std::string what = fmt::format("{} (version {}) over {} ({})", plan.backup.string(),

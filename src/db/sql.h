@@ -64,9 +64,9 @@ Value Bind(const std::optional<T>& value) {
 }
 
 // The current row of a running statement. Columns count from 0. Text and blobs are views that die
-// when the callback that received the row returns. Reading a column as a type it does not have is
-// our bug and fails a check (an integer may be read as a double); a NULL read as text is "", as a
-// number 0, unless asked with IsNull.
+// when the callback that received the row returns. Reading a column as a type it does not have
+// ends the statement with kCorrupt, for any program may have written it (an integer may be read as
+// a double); a NULL read as text is "", as a number 0, unless asked with IsNull.
 class Row {
  public:
   virtual bool IsNull(int column) const = 0;

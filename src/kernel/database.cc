@@ -19,6 +19,7 @@ sqlite::OpenOptions SqliteOptions(const Database::Options& options, sqlite::Acce
           .access = access,
           .busy_timeout = options.busy_timeout,
           .upkeep = sqlite::LogUpkeep::kByCaller,
+          .waiting = sqlite::Waiting::kEager,
           .vfs = options.vfs,
           .owner = std::string(schema.program)};
 }
@@ -98,6 +99,10 @@ Result<bool> NeedsMigration(sqlite::Connection& connection, const db::Schema& sc
   const int newest = db::NewestVersion(schema);
   if (version > newest) return NewerVersion(connection.path(), version, newest);
   IL_TRY(const bool foreign, connection.IsForeign(schema.program));
+  if (schema.predecessor && version > schema.predecessor->newest &&
+      version < schema.steps.front().version) {
+    return NewerVersion(connection.path(), version, schema.predecessor->newest);
+  }
   if (version < schema.steps.front().version) {
     const bool known = version > 0 || !foreign;
     return known ? OldVersion(connection.path(), version) : Stranger(connection.path());
@@ -108,6 +113,19 @@ Result<bool> NeedsMigration(sqlite::Connection& connection, const db::Schema& sc
     return OldVersion(connection.path(), version);
   }
   return true;
+}
+
+// What is in it is nobody else's to read, whoever made the file and with which umask.
+Result<void> MakePrivate(const fs::path& path) {
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::error_code failure;
+    const fs::path file = path.string() + suffix;
+    fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write, failure);
+    if (!failure || failure == std::errc::no_such_file_or_directory) continue;
+    return Error(Errc::kIo, fmt::format("chmod 0600 {}: {}", file.string(), failure.message()))
+        .WithDetail("do", "let its owner run 'ic init'");
+  }
+  return {};
 }
 
 Result<db::MigrationOutcome> Migrate(const Database::Options& options, sqlite::Access access,
@@ -147,8 +165,9 @@ Result<Database> Database::Open(const Options& options, Access access, const db:
   return Database(std::move(connection).value(), access);
 }
 
-Result<Database> Database::Look(const Options& options, const db::Schema& schema) {
+Result<Database> Database::Look(const Options& options, const db::Schema& schema, Clock& clock) {
   IL_TRY_VOID(MustExist(options.path));
+  if (options.vfs.empty()) IL_TRY_VOID(sqlite::CheckLog(options.path, clock.Now()));
   const auto open = [&]() -> Result<std::unique_ptr<sqlite::Connection>> {
     IL_TRY(auto connection,
            sqlite::Connection::Open(SqliteOptions(options, sqlite::Access::kReadOnly, schema)));
@@ -162,10 +181,22 @@ Result<Database> Database::Look(const Options& options, const db::Schema& schema
   return Database(std::move(connection).value(), Access::kRead);
 }
 
+Result<int> Database::VersionAt(const Options& options, Clock& clock) {
+  IL_TRY_VOID(MustExist(options.path));
+  IL_TRY_VOID(sqlite::CheckLog(options.path, clock.Now()));
+  IL_TRY(const auto connection, sqlite::Connection::Open({.path = options.path,
+                                                          .access = sqlite::Access::kReadOnly,
+                                                          .busy_timeout = options.busy_timeout,
+                                                          .upkeep = sqlite::LogUpkeep::kByCaller}));
+  return connection->SchemaVersion();
+}
+
 Result<db::MigrationOutcome> Database::Init(const Options& options, const db::Schema& schema,
                                             Clock& clock) {
   const auto migrate = [&]() -> Result<db::MigrationOutcome> {
+    if (options.vfs.empty()) IL_TRY_VOID(sqlite::CheckLog(options.path, clock.Now()));
     IL_TRY(auto outcome, Migrate(options, sqlite::Access::kReadWriteOrCreate, schema, clock));
+    IL_TRY_VOID(MakePrivate(options.path));
     if (outcome.from == outcome.to) return outcome;
     // Only now is it ours to change its journal mode, when it was another program's.
     IL_TRY(const auto connection,

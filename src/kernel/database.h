@@ -27,6 +27,9 @@ class Transaction final : public db::Transaction {
   // Not inside another Attempt().
   Result<void> Attempt(const std::function<Result<void>()>& fn);
 
+  // False after an error for which SQLite gave up the whole transaction.
+  bool is_open() const { return sqlite_.in_transaction(); }
+
  private:
   sqlite::Connection& sqlite_;
 };
@@ -54,7 +57,10 @@ class Database {
                                Clock& clock);
 
   // The same for reading, and an older version is an error: nothing is changed.
-  static Result<Database> Look(const Options& options, const db::Schema& schema);
+  static Result<Database> Look(const Options& options, const db::Schema& schema, Clock& clock);
+
+  // The version that a file says it has, of whatever program it is. Changes nothing.
+  static Result<int> VersionAt(const Options& options, Clock& clock);
 
   // Makes the file and its directory where they are missing, brings it to our version. Files of the
   // older program are taken over.

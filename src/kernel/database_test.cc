@@ -136,7 +136,7 @@ constexpr std::array kBreaking = {
 TEST_F(DatabaseTest, AStepThatOnlyAddsIsTakenByAnyCommandWithABackup) {
   ASSERT_TRUE(Database::Init(options(), {"ic", std::span(kAdding).first(1)}, clock_).ok());
   const db::Schema schema{"ic", kAdding};
-  EXPECT_FALSE(Database::Look(options(), schema).ok());
+  EXPECT_FALSE(Database::Look(options(), schema, clock_).ok());
   EXPECT_TRUE(db::Backups(temp_.path(), 5).List().empty());
   Database database = Open(Database::Access::kRead, schema).value();
   EXPECT_EQ(database.sqlite().SchemaVersion().value(), 2);

@@ -565,5 +565,16 @@ TEST_F(FileLockTest, AWriteProtectedBaseIsAnErrorAndNotAHeldLock) {
             0);
 }
 
+TEST_F(FileLockTest, CleaningNeverTouchesWhatIsNoLock) {
+  fs::create_directories(lock());
+  std::ofstream(lock() / "thesis.txt") << "years of work";
+  const fs::path remains = lock().parent_path() / "..old";
+  fs::create_directories(remains / "sub");
+  Age(std::chrono::hours(24));
+  EXPECT_EQ(locks_.Clean(std::chrono::seconds(5)).value(), 0U);
+  EXPECT_TRUE(fs::exists(lock() / "thesis.txt"));
+  EXPECT_TRUE(fs::exists(remains / "sub"));
+}
+
 }  // namespace
 }  // namespace interlock::kernel

@@ -37,8 +37,9 @@ Result<void> CheckContent(Database& database, std::uintmax_t bytes_max) {
 }
 
 Result<void> CheckWritable(const fs::path& path) {
-  for (const fs::path& needed : {path, path.parent_path()}) {
-    if (::access(needed.c_str(), W_OK) == 0) continue;
+  for (const fs::path& needed : {path, path.parent_path(), fs::path(path.string() + "-wal"),
+                                 fs::path(path.string() + "-shm")}) {
+    if (::access(needed.c_str(), W_OK) == 0 || errno == ENOENT) continue;
     return Error(Errc::kReadOnly, fmt::format("{} is read-only: {}", needed.string(),
                                               std::generic_category().message(errno)))
         .WithDetail("do", fmt::format("make it writable for you: chmod u+w {}", needed.string()));
@@ -59,9 +60,9 @@ Result<void> CheckRoom(const fs::path& path, std::uintmax_t free_min) {
 
 }  // namespace
 
-Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema,
+Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema, Clock& clock,
                          const HealthLimits& limits) {
-  IL_TRY(Database database, Database::Look(options, schema));
+  IL_TRY(Database database, Database::Look(options, schema, clock));
   IL_TRY_VOID(CheckContent(database, limits.checked_bytes_max));
   IL_TRY_VOID(CheckWritable(database.path()));
   return CheckRoom(database.path(), limits.free_bytes_min);

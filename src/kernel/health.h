@@ -17,7 +17,7 @@ struct HealthLimits {
 
 // Whether the database can be used: there, of our version, sound, writable, with room on its disk.
 // The error says what is wrong, and its detail "do" what to do. Changes nothing.
-Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema,
+Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema, Clock& clock,
                          const HealthLimits& limits = {});
 
 std::span<const db::NamedSql> HealthStatements();

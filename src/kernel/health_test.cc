@@ -22,8 +22,8 @@ class HealthTest : public ::testing::Test {
  protected:
   HealthTest() { EXPECT_TRUE(Database::Init(options(), KernelSchema(), clock_).ok()); }
   Database::Options options() const { return {.path = temp_.path()}; }
-  Result<void> Check(const HealthLimits& limits = {}) const {
-    return CheckHealth(options(), KernelSchema(), limits);
+  Result<void> Check(const HealthLimits& limits = {}) {
+    return CheckHealth(options(), KernelSchema(), clock_, limits);
   }
 
   TempDb temp_;

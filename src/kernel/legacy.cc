@@ -92,7 +92,7 @@ std::optional<LegacyFile> FileOf(const LegacyKey& key, const fs::path& path) {
                   .modified_at = found->st_mtim.tv_sec};
   if (key.kind == Kind::kState) {
     Result<std::string> content =
-        ReadFileUnder(path.parent_path(), path.string(), kPayloadBytesMax + 1);
+        ReadFileUnder(path.parent_path(), path.filename().string(), kPayloadBytesMax + 1);
     if (content) {
       file.content = std::move(content).value();
     } else {

@@ -199,7 +199,7 @@ Result<bool> LockDirectory::RemoveIf(const std::string& scope, Duration timeout,
           .WithDetail("do", "see whether an ic is stopped (ps), let it go on, and try again");
     }
     IL_TRY(const std::optional<HeldLock> held, Look(scope));
-    if (!held || !unwanted(*held)) return false;
+    if (!held || !unwanted(*held) || !HoldsOnlyOurs(scope)) return false;
     if (::renameat2(fd(), scope.c_str(), fd(), gone.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == ENOENT) return false;
       return LockSystemError(errno, fmt::format("removing the lock '{}/{}'", name_, scope));
@@ -207,6 +207,15 @@ Result<bool> LockDirectory::RemoveIf(const std::string& scope, Duration timeout,
   }
   Delete(gone);
   return true;
+}
+
+bool LockDirectory::HoldsOnlyOurs(const std::string& entry) const {
+  const UniqueFd inside(
+      ::openat(fd(), entry.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto entries = EntriesOf(inside.get());
+  return entries.ok() && std::ranges::all_of(*entries, [](const std::string& name) {
+           return name.starts_with(kOwnerFile);
+         });
 }
 
 void LockDirectory::Delete(const std::string& entry) const {
@@ -233,7 +242,7 @@ void LockDirectory::ClearRemains(Duration older_than) {
     struct stat found{};
     if (!entry.starts_with(kPrivate) ||
         ::fstatat(fd(), entry.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ||
-        AgeAt(world_->clock.Now(), found.st_mtim.tv_sec) < older_than) {
+        AgeAt(world_->clock.Now(), found.st_mtim.tv_sec) < older_than || !HoldsOnlyOurs(entry)) {
       continue;
     }
     // Renamed first, so that whoever made it cannot make a lock of it half deleted.

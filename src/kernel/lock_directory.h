@@ -94,6 +94,8 @@ class LockDirectory {
   // Nothing when the lock is ours, or the errno of what failed.
   std::optional<int> MakeAndRename(const std::string& made, const std::string& scope,
                                    const std::string& owner_text) const;
+  // False for a directory with anything in it that no lock has: it is not ours to remove.
+  bool HoldsOnlyOurs(const std::string& entry) const;
   void Delete(const std::string& entry) const;
 
   const LockWorld* world_;

@@ -9,6 +9,8 @@
 
 #include "base/time_text.h"
 #include "db/backups.h"
+#include "db/sqlite/log_check.h"
+#include "kernel/schema.h"
 
 namespace interlock::kernel {
 namespace {
@@ -33,12 +35,20 @@ Result<std::unique_ptr<sqlite::Connection>> OpenBackup(const fs::path& path) {
       AsFound(path, std::chrono::seconds(1), sqlite::LogUpkeep::kAsItGrows));
 }
 
+// kForeignSchema when it is neither ours nor the older program's.
 Result<int> VersionOfBackup(const fs::path& path) {
   IL_TRY(const auto connection, OpenBackup(path));
-  return connection->SchemaVersion();
+  IL_TRY(const int version, connection->SchemaVersion());
+  const db::Schema schema = KernelSchema();
+  IL_TRY(const bool foreign, connection->IsForeign(schema.program));
+  IL_TRY(const bool older, schema.predecessor->recognise(*connection));
+  if (version > 0 && (!foreign || older)) return version;
+  return Error(Errc::kForeignSchema, "it is no backup of a database of ic")
+      .WithDetail("do", "name a file that ends in .backup and lies beside the database");
 }
 
-std::optional<int> VersionIfReadable(const Database::Options& options) {
+std::optional<int> VersionIfReadable(const Database::Options& options, Clock& clock) {
+  if (!sqlite::CheckLog(options.path, clock.Now())) return std::nullopt;  // not to be opened
   const auto connection = sqlite::Connection::Open(AsFound(options.path, options.busy_timeout));
   if (!connection) return std::nullopt;
   const Result<int> version = (*connection)->SchemaVersion();
@@ -89,14 +99,15 @@ Result<fs::path> PutInPlace(const Database::Options& options, const Rollback& pl
 
 }  // namespace
 
-Result<Rollback> PlanRollbackTo(const Database::Options& options, const fs::path& backup) {
+Result<Rollback> PlanRollbackTo(const Database::Options& options, const fs::path& backup,
+                                Clock& clock) {
   Result<int> version = VersionOfBackup(backup);
   if (!version) return std::move(version).error().In(backup.string());
-  return Rollback{backup, *version, VersionIfReadable(options)};
+  return Rollback{backup, *version, VersionIfReadable(options, clock)};
 }
 
-Result<Rollback> PlanRollback(const Database::Options& options) {
-  const std::optional<int> current = VersionIfReadable(options);
+Result<Rollback> PlanRollback(const Database::Options& options, Clock& clock) {
+  const std::optional<int> current = VersionIfReadable(options, clock);
   const std::vector<fs::path> backups = db::Backups(options.path, kBackupsKept).List();
   for (const fs::path& backup : std::views::reverse(backups)) {
     const Result<int> version = VersionOfBackup(backup);

@@ -18,11 +18,11 @@ struct Rollback {
 
 // The newest backup of a version older than the file's; of any version when the file is missing or
 // cannot be read. kNotFound when there is none. Changes nothing.
-Result<Rollback> PlanRollback(const Database::Options& options);
+Result<Rollback> PlanRollback(const Database::Options& options, Clock& clock);
 
 // The same for a certain backup.
 Result<Rollback> PlanRollbackTo(const Database::Options& options,
-                                const std::filesystem::path& backup);
+                                const std::filesystem::path& backup, Clock& clock);
 
 // Puts the backup's content into the database, in one transaction: who has it open sees the old
 // content or the new. What was there is kept first, and returned: as a backup, or, when it could

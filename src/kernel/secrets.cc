@@ -62,6 +62,13 @@ constexpr std::array kTokens = {
     TokenShape{"xoxa-", 20, IsSlackPart, "a Slack token"},
     TokenShape{"xoxs-", 20, IsSlackPart, "a Slack token"},
     TokenShape{"akia", 16, IsAlphanumeric, "an AWS access key"},
+    TokenShape{"asia", 16, IsAlphanumeric, "an AWS access key"},
+    TokenShape{"sk-ant-", 20, IsTokenChar, "an API key"},
+    TokenShape{"sk-proj-", 20, IsTokenChar, "an API key"},
+    TokenShape{"sk_live_", 16, IsTokenChar, "an API key"},
+    TokenShape{"sk_test_", 16, IsTokenChar, "an API key"},
+    TokenShape{"github_pat_", 20, IsTokenChar, "a GitHub token"},
+    TokenShape{"glpat-", 16, IsTokenChar, "a GitLab token"},
 };
 
 constexpr std::array<std::string_view, 9> kNames = {"password", "passwd",     "secret",

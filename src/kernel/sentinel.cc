@@ -1,11 +1,15 @@
 #include "kernel/sentinel.h"
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace interlock::kernel {
 namespace {
 
 constexpr std::int64_t kKeepS = std::int64_t{7} * 24 * 60 * 60;
+
+constexpr std::int64_t kForGoodS = 1'000'000'000'000;  // longer than any clock runs
 
 // The table's primary key.
 constexpr db::Sql kInsert =
@@ -31,9 +35,16 @@ constexpr db::Sql kPruneStale =
     "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?2 "
     "AND (interval_s IS NULL OR last_fired < ?1 - interval_s)";
 
-// ic_sentinels_prune
+// ic_sentinels_prune. ?1 is the time, ?2 is now. What still throttles stays.
 constexpr db::Sql kPrune =
-    "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?1";
+    "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?1 "
+    "AND (interval_s IS NULL OR last_fired <= ?2 - interval_s)";
+
+// The table's primary key. A row that throttles for longer than it was claimed for is not stale
+// before that.
+constexpr db::Sql kKeepLonger =
+    "UPDATE sentinels SET interval_s = ?3 WHERE name = ?1 AND scope_id = ?2 AND interval_s > 0 "
+    "AND interval_s < ?3";
 
 // ic_sentinels_once
 constexpr db::Sql kPruneOnceOnly = "DELETE FROM sentinels WHERE interval_s = 0 AND last_fired < ?1";
@@ -50,9 +61,9 @@ constexpr db::Sql kList =
     "ORDER BY name, scope_id";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kInsert),     IL_SQL(kClaim),       IL_SQL(kMakeOnceOnly),
-    IL_SQL(kPruneStale), IL_SQL(kPrune),       IL_SQL(kPruneOnceOnly),
-    IL_SQL(kReset),      IL_SQL(kResetOfName), IL_SQL(kList)};
+    IL_SQL(kInsert), IL_SQL(kClaim),         IL_SQL(kMakeOnceOnly), IL_SQL(kPruneStale),
+    IL_SQL(kPrune),  IL_SQL(kPruneOnceOnly), IL_SQL(kReset),        IL_SQL(kResetOfName),
+    IL_SQL(kList),   IL_SQL(kKeepLonger)};
 
 }  // namespace
 
@@ -65,21 +76,27 @@ Result<Verdict> ClaimSentinel(db::Transaction& tx, const SentinelId& id, std::in
                                id.scope_id, interval_s, now));
   if (fired) return Verdict::kAllowed;
   if (interval_s == 0) IL_TRY_VOID(tx->Run(kMakeOnceOnly, id.name, id.scope_id));
+  const std::int64_t keep_s = interval_s == 0 ? kForGoodS : interval_s;
+  if (keep_s > kKeepS) IL_TRY_VOID(tx->Run(kKeepLonger, id.name, id.scope_id, keep_s));
   return Verdict::kThrottled;
 }
 
 Result<Claimed> ClaimSentinels(Transaction& tx, std::span<const SentinelClaim> claims,
-                               std::int64_t now) {
+                               std::int64_t now, Prune prune) {
   Claimed claimed;
   claimed.verdicts.reserve(claims.size());
   for (const SentinelClaim& claim : claims) {
     IL_TRY(const Verdict verdict, ClaimSentinel(tx, claim.id, claim.interval_s, now));
     claimed.verdicts.push_back(verdict);
   }
+  if (prune == Prune::kNot) return claimed;
   auto pruned = tx.Attempt([&]() -> Result<void> {
     IL_TRY_VOID(PruneStaleSentinels(tx, now));
     return {};
   });
+  if (!pruned && !tx.is_open()) {
+    return Error(Errc::kCancelled, fmt::format("{}", pruned.error().message()));
+  }
   if (!pruned) claimed.not_pruned = std::move(pruned).error();
   return claimed;
 }
@@ -88,8 +105,9 @@ Result<std::int64_t> PruneStaleSentinels(db::Transaction& tx, std::int64_t now) 
   return tx->Run(kPruneStale, now, now - kKeepS);
 }
 
-Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, OnceOnly once_only) {
-  IL_TRY(std::int64_t rows, tx->Run(kPrune, before));
+Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, OnceOnly once_only,
+                                    std::int64_t now) {
+  IL_TRY(std::int64_t rows, tx->Run(kPrune, before, now));
   if (once_only == OnceOnly::kKeep) return rows;
   IL_TRY(const std::int64_t once, tx->Run(kPruneOnceOnly, before));
   return rows + once;

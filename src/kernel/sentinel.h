@@ -48,10 +48,13 @@ struct Claimed {
   std::optional<Error> not_pruned = {};  // why stale rows are still there; the verdicts stand
 };
 
+enum class Prune : std::uint8_t { kStale, kNot };
+
 // Claims each for itself, in order, and prunes what is stale. They count when `tx` has been
-// committed, not before.
+// committed, not before. kCancelled: the pruning ended the transaction, and the claims with it; to
+// be called again in a new one, without pruning.
 Result<Claimed> ClaimSentinels(Transaction& tx, std::span<const SentinelClaim> claims,
-                               std::int64_t now);
+                               std::int64_t now, Prune prune = Prune::kStale);
 
 // Removes rows of intervals above 0, and of none, that fired more than 7 days ago and longer ago
 // than their interval: they would fire anyway. How many there were.
@@ -59,9 +62,11 @@ Result<std::int64_t> PruneStaleSentinels(db::Transaction& tx, std::int64_t now);
 
 enum class OnceOnly : std::uint8_t { kKeep, kInclude };
 
-// Removes rows that last fired before the given time; how many there were. Removing one that was
-// claimed by interval 0 lets it fire again.
-Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, OnceOnly once_only);
+// Removes rows that last fired before the given time and throttle nobody by the interval they were
+// claimed with; how many there were. Removing one that was claimed by interval 0 lets it fire
+// again.
+Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, OnceOnly once_only,
+                                    std::int64_t now);
 
 // Lets it fire again, whatever it was. How many there were.
 Result<std::int64_t> ResetSentinel(db::Transaction& tx, const SentinelId& id);

@@ -34,7 +34,10 @@ class SentinelTest : public KernelTest {
     return Write([&](Transaction& tx) { return PruneStaleSentinels(tx, now); }).value();
   }
   std::int64_t PruneBefore(std::int64_t before, OnceOnly once_only) {
-    return Write([&](Transaction& tx) { return PruneSentinels(tx, before, once_only); }).value();
+    return Write([&](Transaction& tx) {
+             return PruneSentinels(tx, before, once_only, before + kDay);
+           })
+        .value();
   }
   std::int64_t Reset() {
     return Write([](Transaction& tx) { return ResetSentinel(tx, kId); }).value();
@@ -205,6 +208,29 @@ TEST_F(SentinelTest, ResettingANameResetsAllItsScopes) {
   EXPECT_EQ(Write(reset_all).value(), 0);
   EXPECT_EQ(Reset(), 0);
   EXPECT_EQ(All().size(), 1);
+}
+
+TEST_F(SentinelTest, WhatStillThrottlesIsNotPruned) {
+  ASSERT_EQ(Check(kDay, kNow - 7200), Verdict::kAllowed);
+  const auto prune = [](Transaction& tx) {
+    return PruneSentinels(tx, kNow - 3600, OnceOnly::kInclude, kNow);
+  };
+  EXPECT_EQ(Write(prune).value(), 0);
+  EXPECT_EQ(Check(kDay), Verdict::kThrottled);
+}
+
+TEST_F(SentinelTest, ARowThatThrottlesForLongerIsNotStaleBeforeThat) {
+  ASSERT_EQ(Check(60, kNow - 8 * kDay), Verdict::kAllowed);
+  EXPECT_EQ(Check(30 * kDay), Verdict::kThrottled);
+  EXPECT_EQ(PruneStale(kNow), 0);
+  EXPECT_EQ(Check(30 * kDay), Verdict::kThrottled);
+}
+
+TEST_F(SentinelTest, AThrottledOnceIsForGoodWhateverFiredBefore) {
+  ASSERT_EQ(Check(60, kNow - 8 * kDay), Verdict::kAllowed);
+  EXPECT_EQ(Check(0), Verdict::kThrottled);
+  EXPECT_EQ(PruneStale(kNow), 0);
+  EXPECT_EQ(Check(0), Verdict::kThrottled);
 }
 
 }  // namespace

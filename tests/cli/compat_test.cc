@@ -155,6 +155,14 @@ TEST_F(CompatTest, CleanRemovesOnlyWhatTheDatabaseHas) {
   EXPECT_TRUE(fs::exists(old() / "clavain-dispatch-in2.json"));
 }
 
+TEST_F(CompatTest, TheDirectoryMayBeNamedFromHere) {
+  Put("clavain-dispatch-7.json", "{}");
+  const Finished import = place_.Ic({"compat", "import", "--dir=old"});
+  EXPECT_EQ(import.out, "old/clavain-dispatch-7.json\tdispatch\t7\timported\n");
+  EXPECT_EQ(place_.Ic({"compat", "clean", "--dir=./old"}).out,
+            "./old/clavain-dispatch-7.json\tdispatch\t7\tremoved\n");
+}
+
 TEST_F(CompatTest, ADirectoryThatIsNotThereIsAnError) {
   const Finished status = place_.Ic({"compat", "import", "--dir=/nowhere/at/all"});
   EXPECT_EQ(status.exit_code, 2);

@@ -191,16 +191,27 @@ TEST_F(SentinelProcessTest, S19PruningThatFailsIsAWarningAndNotAVerdict) {
   EXPECT_EQ(place_.Int(kRows), 2);
 }
 
-TEST_F(SentinelProcessTest, AClaimThatCannotBeCommittedIsNeverAllowed) {
+TEST_F(SentinelProcessTest, S19PruningThatEndsTheTransactionIsAWarningToo) {
   EXPECT_EQ(Check("60", "old"), "allowed");
   FiredAt(Now() - 8 * kDay, "old");
   place_.Sql(
       "CREATE TRIGGER no BEFORE DELETE ON sentinels BEGIN SELECT RAISE(ROLLBACK, 'all'); END");
+  const std::vector<std::string> check = {"sentinel", "check", "guard", "scope", "--interval=60"};
+  const Finished first = place_.Ic(check);
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out, "allowed\n");
+  EXPECT_THAT(first.err, HasSubstr("old sentinels could not be removed"));
+  EXPECT_EQ(place_.Ic(check).exit_code, 1) << "the claim was committed";
+}
+
+TEST_F(SentinelProcessTest, AClaimThatIsLostIsNeverAllowed) {
+  place_.Sql(
+      "CREATE TRIGGER no AFTER UPDATE ON sentinels BEGIN SELECT RAISE(ROLLBACK, 'all'); END");
   const Finished check = place_.Ic({"sentinel", "check", "guard", "scope", "--interval=60"});
   EXPECT_EQ(check.exit_code, 2);
   EXPECT_EQ(check.out, "");
   EXPECT_NE(check.err, "");
-  EXPECT_EQ(place_.Int(kRows), 1);
+  EXPECT_EQ(place_.Int(kRows), 0);
 }
 
 // Each damage, then a check that must say so: exit code 2, nothing on stdout, a remedy on stderr.

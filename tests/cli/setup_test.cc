@@ -67,6 +67,17 @@ TEST(SetupTest, InitMakesADirectoryAndAFileThatOnlyTheOwnerCanRead) {
   EXPECT_EQ(ModeOf(place.path() / "perms/.clavain/intercore.db"), 0600U);
 }
 
+TEST(SetupTest, InitMakesAFilePrivateThatWasNot) {
+  const IcPlace place;
+  MakeOldFile(place);
+  fs::permissions(place.database(), fs::perms(0644));
+  place.Init();
+  EXPECT_EQ(ModeOf(place.database()), 0600U);
+  fs::permissions(place.database(), fs::perms(0644));
+  place.Init();
+  EXPECT_EQ(ModeOf(place.database()), 0600U);
+}
+
 TEST(SetupTest, OnlyInitMakesADatabase) {
   const IcPlace place;
   fs::create_directory(place.path() / ".clavain");

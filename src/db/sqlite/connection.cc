@@ -197,6 +197,25 @@ struct TransactionGuard {
   }
 };
 
+// Waiting::kEager. The pauses differ, or all who wait would ask at the same moment.
+struct EagerWait {
+  sqlite3_vfs* vfs;
+  std::chrono::microseconds limit;
+  std::chrono::microseconds waited{0};
+
+  static int AskAgain(void* wait, int count) {
+    auto& self = *static_cast<EagerWait*>(wait);
+    if (count == 0) self.waited = std::chrono::microseconds(0);
+    if (self.waited >= self.limit) return 0;
+    std::uint16_t random = 0;
+    sqlite3_randomness(sizeof(random), &random);
+    const int pause = 1000 + random % 4000;
+    self.waited += std::chrono::microseconds(pause);
+    self.vfs->xSleep(self.vfs, pause);
+    return 1;
+  }
+};
+
 // Opens the guard for one scope.
 class Opened {
  public:
@@ -227,6 +246,7 @@ struct Connection::Impl {
   OpenOptions options;
   fs::path path;
   TransactionGuard guard;  // `db` points to it
+  EagerWait wait = {};     // and to it
   DbPtr db;
   Statements statements;   // of Execute; dies before `db`
   Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
@@ -269,6 +289,10 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
   impl->path = std::move(path);
   impl->db = std::move(db);
   sqlite3_set_authorizer(impl->db.get(), TransactionGuard::Authorize, &impl->guard);
+  if (options.waiting == Waiting::kEager) {
+    impl->wait = {.vfs = sqlite3_vfs_find(VfsName(options.vfs)), .limit = options.busy_timeout};
+    sqlite3_busy_handler(impl->db.get(), EagerWait::AskAgain, &impl->wait);
+  }
   if (options.upkeep == LogUpkeep::kByCaller) {
     sqlite3_wal_hook(impl->db.get(), Impl::OnCommitted, impl.get());  // instead of SQLite's own
   }

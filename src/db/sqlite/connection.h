@@ -36,6 +36,12 @@ enum class LogUpkeep : std::uint8_t {
   kByCaller,   // whoever calls TidyLog(): a commit never pays for it
 };
 
+// How to wait for a lock that another process holds. Both give up after the busy timeout.
+enum class Waiting : std::uint8_t {
+  kPatient,  // less and less often, down to ten times a second: SQLite's own way
+  kEager,    // every few milliseconds: among many who write once, nobody waits in vain
+};
+
 struct OpenOptions {
   std::filesystem::path path = {};
   Access access = Access::kReadWrite;
@@ -43,6 +49,7 @@ struct OpenOptions {
   std::chrono::milliseconds busy_timeout{250};
   Journal journal = Journal::kWal;
   LogUpkeep upkeep = LogUpkeep::kAsItGrows;
+  Waiting waiting = Waiting::kPatient;
   std::string vfs = {};  // empty = SQLite's own; tests name a fault-injecting one
   // The program whose file it should be, for one that may have to refuse it: a file that
   // IsForeign() keeps its journal mode and its log, so that not one byte of it changes. Empty =

@@ -22,6 +22,12 @@ std::string Running(std::string_view text) {
                      text.size() > kTextShownMax ? "…" : "");
 }
 
+// Somebody else wrote it: SQLite lets a column hold anything. Never leaves Statement::Run().
+struct WrongType {
+  int column;
+  std::string_view wanted;
+};
+
 class StatementRow final : public db::Row {
  public:
   explicit StatementRow(sqlite3_stmt* statement)
@@ -32,21 +38,22 @@ class StatementRow final : public db::Row {
   std::int64_t Int(int column) const override {
     sqlite3_value* value = Column(column);
     const int type = sqlite3_value_type(value);
-    IL_CHECK(type == SQLITE_INTEGER || type == SQLITE_NULL, "the column is not an integer");
+    if (type != SQLITE_INTEGER && type != SQLITE_NULL) throw WrongType{column, "an integer"};
     return sqlite3_value_int64(value);
   }
 
   double Double(int column) const override {
     const int type = Type(column);
-    IL_CHECK(type == SQLITE_FLOAT || type == SQLITE_INTEGER || type == SQLITE_NULL,
-             "the column is not a number");
+    if (type != SQLITE_FLOAT && type != SQLITE_INTEGER && type != SQLITE_NULL) {
+      throw WrongType{column, "a number"};
+    }
     return sqlite3_column_double(statement_, column);
   }
 
   std::string_view Text(int column) const override {
     sqlite3_value* value = Column(column);
     const int type = sqlite3_value_type(value);
-    IL_CHECK(type == SQLITE_TEXT || type == SQLITE_NULL, "the column is not text");
+    if (type != SQLITE_TEXT && type != SQLITE_NULL) throw WrongType{column, "text"};
     if (type == SQLITE_NULL) return {};
     const unsigned char* text = sqlite3_value_text(value);
     if (text == nullptr) throw std::bad_alloc();
@@ -56,7 +63,7 @@ class StatementRow final : public db::Row {
 
   db::Blob Bytes(int column) const override {
     const int type = Type(column);
-    IL_CHECK(type == SQLITE_BLOB || type == SQLITE_NULL, "the column is not a blob");
+    if (type != SQLITE_BLOB && type != SQLITE_NULL) throw WrongType{column, "a blob"};
     const void* bytes = sqlite3_column_blob(statement_, column);  // null when empty
     const int size = sqlite3_column_bytes(statement_, column);
     return {static_cast<const std::byte*>(bytes), static_cast<std::size_t>(size)};
@@ -155,7 +162,14 @@ Result<void> Statement::StepAll(const db::Connection::OnRow& on_row) {
     const int code = sqlite3_step(statement_.get());
     if (code == SQLITE_DONE) return {};
     if (code != SQLITE_ROW) return Failure(code);
-    if (on_row) IL_TRY_VOID(on_row(StatementRow(statement_.get())));
+    if (!on_row) continue;
+    try {
+      IL_TRY_VOID(on_row(StatementRow(statement_.get())));
+    } catch (const WrongType& wrong) {
+      return Error(Errc::kCorrupt,
+                   fmt::format("{}: column {} of a row is not {}, so another program wrote it",
+                               Running(sqlite3_sql(statement_.get())), wrong.column, wrong.wanted));
+    }
   }
 }
 
