@@ -63,13 +63,25 @@ TEST(WriteTimeTest, TheTimeIsTakenWhenTheLockIsHeld) {
   };
   ASSERT_EQ(run({"init"}).exit_code, 0);
   clock.Watch();
-  for (const std::vector<const char*>& write :
-       std::vector<std::vector<const char*>>{{"state", "set", "key", "s", "1", "--ttl=5s"},
-                                             {"state", "incr", "key", "s"},
-                                             {"state", "prune"},
-                                             {"sentinel", "check", "guard", "s", "--interval=60"},
-                                             {"sentinel", "check-many", "guard", "s", "60"},
-                                             {"sentinel", "prune", "--older-than=1h"}}) {
+  std::string id = run({"run", "create", "--goal=g"}).out;
+  EXPECT_TRUE(clock.locked_at_last());
+  id.pop_back();
+  const char* const created = id.c_str();
+  for (const std::vector<const char*>& write : std::vector<std::vector<const char*>>{
+           {"run", "advance", created},
+           {"run", "skip", created, "polish", "--reason=r"},
+           {"run", "set", created, "--complexity=1"},
+           {"run", "agent", "add", created},
+           {"run", "artifact", "add", created, "--phase=p", "--path=f"},
+           {"run", "action", "add", created, "--phase=p", "--command=c"},
+           {"run", "rollback", created, "--to-phase=brainstorm"},
+           {"run", "cancel", created},
+           {"state", "set", "key", "s", "1", "--ttl=5s"},
+           {"state", "incr", "key", "s"},
+           {"state", "prune"},
+           {"sentinel", "check", "guard", "s", "--interval=60"},
+           {"sentinel", "check-many", "guard", "s", "60"},
+           {"sentinel", "prune", "--older-than=1h"}}) {
     const Outcome outcome = run(write);
     EXPECT_LE(outcome.exit_code, 1) << outcome.err;
     EXPECT_TRUE(clock.locked_at_last()) << write[0] << ' ' << write[1];

@@ -136,14 +136,13 @@ Result<Outcome> CodeLayer(Context& context, const Arguments& arguments) {
 // ---- the rest
 
 Result<Outcome> End(Context& context, const Arguments& arguments, std::string_view status) {
-  const kernel::Origin origin = OriginOf(context);
   const std::optional<std::string> reason = Optional(arguments, "reason");
   bool portfolio = false;
   IL_TRY(const std::int64_t children,
          context.Write([&](kernel::Transaction& tx) -> Result<std::int64_t> {
            IL_TRY(const kernel::Run run, kernel::FindRun(tx.connection(), arguments[0]));
            portfolio = run.is_portfolio();
-           return kernel::EndRun(tx, run.id, status, reason, origin);
+           return kernel::EndRun(tx, run.id, status, reason, OriginOf(context));
          }));
   if (!portfolio) return Line(std::string(status));
   return Line(fmt::format("{} (portfolio + {} children)", status, children));
@@ -164,9 +163,8 @@ Result<std::optional<bool>> BoolFlag(const Arguments& arguments, std::string_vie
 Result<Outcome> Advance(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(arguments.Integer("priority"));
   const std::optional<std::string> skip_reason = Optional(arguments, "skip-reason");
-  const kernel::Origin origin = OriginOf(context);
   IL_TRY(const kernel::AdvanceResult result, context.Write([&](kernel::Transaction& tx) {
-    return kernel::AdvanceRun(tx, arguments[0], skip_reason, origin);
+    return kernel::AdvanceRun(tx, arguments[0], skip_reason, OriginOf(context));
   }));
   if (result.advanced()) {
     if (const auto trouble = RunPhaseHook(result.project_dir, result.event)) {
@@ -182,9 +180,8 @@ Result<Outcome> Skip(Context& context, const Arguments& arguments) {
   if (const auto actor = Optional(arguments, "actor")) {
     reason = fmt::format("actor={}: {}", *actor, reason);
   }
-  const kernel::Origin origin = OriginOf(context);
   IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
-    return kernel::SkipPhase(tx, arguments[0], arguments[1], reason, origin);
+    return kernel::SkipPhase(tx, arguments[0], arguments[1], reason, OriginOf(context));
   }));
   if (!context.json()) return Line(fmt::format("skipped: {}", arguments[1]));
   return Line(json::ObjectText().Add("phase", arguments[1]).Add("status", "skipped").Text());
@@ -203,9 +200,8 @@ Result<Outcome> Rollback(Context& context, const Arguments& arguments) {
     return Pretty(PlanObject(plan).Add("dry_run", true).Text());
   }
   const std::optional<std::string> reason = Optional(arguments, "reason");
-  const kernel::Origin origin = OriginOf(context);
   IL_TRY(const kernel::RollbackResult result, context.Write([&](kernel::Transaction& tx) {
-    return kernel::RollBack(tx, arguments[0], to_phase, reason, origin);
+    return kernel::RollBack(tx, arguments[0], to_phase, reason, OriginOf(context));
   }));
   return Pretty(PlanObject(result.plan)
                     .Add("reason", reason.value_or(""))
@@ -236,9 +232,8 @@ Result<Outcome> Set(Context& context, const Arguments& arguments) {
                       "give at least one of --complexity, --auto-advance, --force-full, "
                       "--max-dispatches, --metadata-merge");
   }
-  const kernel::Origin origin = OriginOf(context);
   IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
-    return kernel::ChangeSettings(tx, arguments[0], settings, origin);
+    return kernel::ChangeSettings(tx, arguments[0], settings, OriginOf(context));
   }));
   return Line("updated");
 }

@@ -141,9 +141,8 @@ void TellTakeover(Context& context, const kernel::CreatedRun& created) {
 }
 
 Result<Outcome> CreateOne(Context& context, const kernel::NewRun& wanted) {
-  const kernel::Origin origin = OriginOf(context);
   IL_TRY(const kernel::CreatedRun created, context.Write([&](kernel::Transaction& tx) {
-    return kernel::CreateRun(tx, wanted, origin);
+    return kernel::CreateRun(tx, wanted, OriginOf(context));
   }));
   TellTakeover(context, created);
   if (!context.json()) return Line(created.run.id);
@@ -152,9 +151,8 @@ Result<Outcome> CreateOne(Context& context, const kernel::NewRun& wanted) {
 
 Result<Outcome> CreateMany(Context& context, const kernel::NewRun& wanted,
                            std::span<const kernel::ChildRun> children) {
-  const kernel::Origin origin = OriginOf(context);
   IL_TRY(const kernel::CreatedRun created, context.Write([&](kernel::Transaction& tx) {
-    return kernel::CreatePortfolio(tx, wanted, children, origin);
+    return kernel::CreatePortfolio(tx, wanted, children, OriginOf(context));
   }));
   TellTakeover(context, created);
   if (context.json()) {

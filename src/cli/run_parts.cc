@@ -74,15 +74,15 @@ std::string ActionRow(const kernel::PhaseAction& action) {
 }  // namespace
 
 Result<Outcome> AgentAdd(Context& context, const Arguments& arguments) {
-  const std::int64_t now = context.Now();
   kernel::RunAgent agent{.id = ShortId(context.random()),
                          .run_id = std::string(arguments[0]),
                          .name = Optional(arguments, "name"),
-                         .dispatch_id = Optional(arguments, "dispatch-id"),
-                         .created_at = now,
-                         .updated_at = now};
+                         .dispatch_id = Optional(arguments, "dispatch-id")};
   agent.type = Optional(arguments, "type").value_or(agent.type);
-  IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) { return kernel::AddAgent(tx, agent); }));
+  IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
+    agent.created_at = agent.updated_at = context.Now();
+    return kernel::AddAgent(tx, agent);
+  }));
   return Id(context, agent.id);
 }
 
@@ -119,14 +119,15 @@ Result<Outcome> AgentUpdate(Context& context, const Arguments& arguments) {
 Result<Outcome> ArtifactAdd(Context& context, const Arguments& arguments) {
   kernel::Artifact artifact{.id = ShortId(context.random()),
                             .run_id = std::string(arguments[0]),
-                            .dispatch_id = Optional(arguments, "dispatch"),
-                            .created_at = context.Now()};
+                            .dispatch_id = Optional(arguments, "dispatch")};
   IL_TRY(artifact.phase, Required(arguments, "phase"));
   IL_TRY(artifact.path, Required(arguments, "path"));
   artifact.type = Optional(arguments, "type").value_or(artifact.type);
   artifact.content_hash = kernel::ContentHash(artifact.path);
-  IL_TRY_VOID(
-      context.Write([&](kernel::Transaction& tx) { return kernel::AddArtifact(tx, artifact); }));
+  IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
+    artifact.created_at = context.Now();
+    return kernel::AddArtifact(tx, artifact);
+  }));
   return Id(context, artifact.id);
 }
 

@@ -215,9 +215,9 @@ Result<Outcome> Budget(Context& context, const Arguments& arguments) {
            return found;
          }));
   if (news) {
-    const kernel::Origin origin = OriginOf(context);
-    IL_TRY(state, context.Write(
-                      [&](kernel::Transaction& tx) { return kernel::TellBudget(tx, id, origin); }));
+    IL_TRY(state, context.Write([&](kernel::Transaction& tx) {
+      return kernel::TellBudget(tx, id, OriginOf(context));
+    }));
   }
   const std::int64_t usage_pct =
       state.budget ? static_cast<std::int64_t>(static_cast<double>(state.used) * 100 /

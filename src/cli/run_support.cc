@@ -48,7 +48,7 @@ std::optional<std::string> Optional(const Arguments& arguments, std::string_view
 }
 
 Result<std::optional<std::string>> ObjectFlag(const Arguments& arguments, std::string_view flag) {
-  const std::optional<std::string> text = Optional(arguments, flag);
+  std::optional<std::string> text = Optional(arguments, flag);
   if (!text) return std::nullopt;
   const Result<json::Value> value = json::Parse(*text);
   if (!value) return BadFlag(flag, value.error());

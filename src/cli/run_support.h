@@ -36,6 +36,7 @@ Result<std::string> ProjectPath(const Context& context, std::string_view path);
 // --project, else the current directory.
 Result<std::string> ProjectFlag(const Context& context, const Arguments& arguments);
 
+// To be asked when the write lock is held: who waits for it must not write a time long past.
 kernel::Origin OriginOf(Context& context);
 
 // `text` as one column of one line: tabs and line breaks become spaces.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -98,7 +99,9 @@ Result<std::optional<std::string>> TakeBead(db::Transaction& tx, const NewRun& w
   IL_TRY(const std::optional<Run> holder,
          ActiveRunOf(tx.connection(), wanted.run.project_dir, *wanted.run.bead_id));
   if (!holder) return std::nullopt;
-  if (!wanted.takeover_after_s || origin.now - holder->updated_at < *wanted.takeover_after_s) {
+  // Not negative, though the clock was set back.
+  const std::int64_t age_s = std::max<std::int64_t>(0, origin.now - holder->updated_at);
+  if (!wanted.takeover_after_s || age_s < *wanted.takeover_after_s) {
     return BeadIsTaken(*holder);
   }
   const std::string reason = fmt::format("taken over by run {}", wanted.run.id);

@@ -149,6 +149,14 @@ TEST_F(RunChangeTest, TakeoverAbandonsARunThatNobodyTouched) {
   EXPECT_THAT(*PhaseEventsOf(connection(), "r1").value().at(0).reason, HasSubstr("r2"));
 }
 
+TEST_F(RunChangeTest, TakeoverDoesNotMindAClockThatWasSetBack) {
+  ASSERT_TRUE(Create(OfBead("r1", "b")).ok());
+  NewRun wanted = OfBead("r2", "b");
+  wanted.takeover_after_s = 0;
+  now_ = 999;
+  EXPECT_TRUE(Create(wanted).ok());
+}
+
 TEST_F(RunChangeTest, TakeoverOfAPortfolioAbandonsItsChildren) {
   NewRun parent = OfBead("p1", "b", "");
   const std::vector<ChildRun> children = {{"c1", "/x"}, {"c2", "/y"}};
