@@ -44,6 +44,7 @@ class RunsTest : public KernelTest {
   std::vector<std::string> Events(std::string_view id = "r") {
     std::vector<std::string> texts;
     const std::vector<PhaseEvent> events = PhaseEventsOf(connection(), id).value();
+    texts.reserve(events.size());
     for (const PhaseEvent& event : events) {
       texts.push_back(event.type + " " + event.from_phase + "-" + event.to_phase);
     }

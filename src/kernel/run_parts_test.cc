@@ -25,6 +25,7 @@ class RunPartsTest : public RunsTest {
   std::vector<std::string> Commands(const std::optional<std::string>& phase = std::nullopt) {
     std::vector<std::string> commands;
     const std::vector<PhaseAction> actions = ListActions(connection(), "r", phase).value();
+    commands.reserve(actions.size());
     for (const PhaseAction& action : actions) {
       commands.push_back(action.command);
     }

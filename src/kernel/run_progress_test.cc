@@ -146,6 +146,7 @@ TEST_F(RunProgressTest, ARollbackUndoesThePhasesBehindTheOneItGoesTo) {
   EXPECT_EQ(Find().updated_at, 5000);
   std::vector<std::string> statuses;
   const std::vector<Artifact> artifacts = ListArtifacts(connection(), "r", std::nullopt).value();
+  statuses.reserve(artifacts.size());
   for (const Artifact& artifact : artifacts) {
     statuses.push_back(artifact.status);
   }
