@@ -152,7 +152,9 @@ IcProcess::~IcProcess() {
   ::close(pidfd_);
 }
 
-void IcProcess::Signal(int number) const { ::kill(pid_, number); }
+void IcProcess::Signal(int number) const {
+  if (pid_ > 0) ::kill(pid_, number);  // kill(-1) would reach every process
+}
 
 bool IcProcess::EndsWithin(std::chrono::microseconds limit) const {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);

@@ -165,6 +165,28 @@ never_called() { if grep -- "$1" "$calls"; then return 1; fi; }
   grep -q '^ctest --preset asan .*--no-tests=error --label-regex ^(glob|db)\$$' "$calls"
 }
 
+@test "--cycles reaches the test of crashes, and no other" {
+  stand_in ctest 'echo "cycles ${IL_CYCLES:-unset}"'
+  dev test crash --cycles=300
+  [ "$status" -eq 0 ]
+  [[ $output == *'cycles 300'* ]]
+  grep -q '^ctest --preset release .*--verbose --label-regex ^(crash)\$$' "$calls"
+  dev test crash --cycles 7
+  [[ $output == *'cycles 7'* ]]
+  dev test crash
+  [[ $output == *'cycles unset'* ]]
+  : >"$calls"
+  dev test --cycles 7
+  [ "$status" -eq 2 ]
+  dev test glob --cycles 7
+  [ "$status" -eq 2 ]
+  dev test crash --cycles many
+  [ "$status" -eq 2 ]
+  dev test crash --cycles
+  [ "$status" -eq 2 ]
+  [ ! -s "$calls" ]
+}
+
 @test "ctest has the last word and its exit code is passed on" {
   stand_in ctest 'echo "67% tests passed, 1 tests failed out of 3"; exit 8'
   dev test

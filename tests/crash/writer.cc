@@ -1,0 +1,331 @@
+#include "crash/writer.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "base/time_text.h"
+#include "json/parse.h"
+#include "testing/random.h"
+#include "testing/seeded_random.h"
+
+namespace interlock::crash {
+namespace {
+
+using testing::Below;
+using testing::HttpAnswer;
+using testing::HttpClient;
+
+// Fewer than an agent may hold, and few enough that all fit into one list.
+constexpr std::size_t kHeldMax = 100;
+
+// Of "message m-1-2" the second word.
+std::string IdIn(const std::string& key) { return key.substr(key.find(' ') + 1); }
+
+std::string As(const std::string& agent) { return "X-Agent-ID: " + agent + "\r\n"; }
+
+Write ChangingNothing(Write write) {
+  write.key = "";
+  return write;
+}
+
+Write Refused(Write write, int status) {
+  write.status = status;
+  write.told = nullptr;
+  return ChangingNothing(std::move(write));
+}
+
+}  // namespace
+
+json::Object BodyOf(const HttpAnswer& answer) {
+  return json::Parse(answer.body).value().get_object();
+}
+
+std::string TextIn(const json::Object& object, std::string_view field) {
+  return std::string(json::View(object.at(field).get_string()));
+}
+
+std::string ReservationText(const json::Object& told) {
+  const Timestamp expires = ParseRfc3339(TextIn(told, "expires_at")).value();
+  return fmt::format("id={} agent={} fence={} expires={} held", TextIn(told, "id"),
+                     TextIn(told, "agent_id"), told.at("fence").as_int64(), expires.micros);
+}
+
+Writer::Writer(int number)
+    : number_(number), rng_(testing::TestSeed() * 1000 + static_cast<std::uint64_t>(number)) {}
+
+std::string Writer::inbox() const { return fmt::format("inbox-{}", number_); }
+
+void Writer::WriteUntilTheEnd(const testing::ServerProcess& server,
+                              std::atomic<std::int64_t>& answers) {
+  HttpClient http = server.Connect();
+  http.StopRecording();
+  if (!http.connected()) return;
+  held_.clear();
+  for (const std::string& key : keys_["reservation"]) {
+    if (ledger_.Text(key).ends_with(" held")) held_.push_back(key);
+  }
+  if (const auto unheard = std::exchange(unheard_, std::nullopt)) {
+    if (!Do(http, Again(*unheard))) return;
+  }
+  if (!token_.empty() && !Do(http, Prove())) return;
+  while (Do(http, Any())) ++answers;
+}
+
+bool Writer::Do(HttpClient& http, const Write& write) {
+  if (!write.key.empty() && !ledger_.things().contains(write.key)) {
+    keys_[write.key.substr(0, write.key.find(' '))].push_back(write.key);
+  }
+  std::optional<HttpAnswer> answer;
+  if (http.Request(write.method, write.target, write.body, write.headers)) answer = http.Read();
+  if (!answer || answer->status >= 500) {
+    ++counts_.unheard;
+    if (write.key.empty()) return false;
+    ledger_.LoseSight(write.key, write.text);
+    unheard_ = write;
+    return false;
+  }
+  const std::string asked = write.method + " " + write.target + " " + write.body;
+  EXPECT_EQ(answer->status, write.status) << asked << "\n" << answer->body;
+  if (answer->status != write.status) return false;
+  const std::string text = write.told ? write.told(BodyOf(*answer)) : write.text;
+  EXPECT_EQ(::fnmatch(write.text.c_str(), text.c_str(), 0), 0) << asked << "\n"
+                                                               << write.text << " and not " << text;
+  if (write.key.empty()) {
+    ++(write.status >= 400 ? counts_.refused : counts_.repeated);
+    return true;
+  }
+  ++counts_.acknowledged.at(static_cast<std::size_t>(write.kind));
+  ledger_.Acknowledge(write.key, text);
+  if (write.kind == Kind::kReserve) held_.push_back(write.key);
+  if (write.kind == Kind::kRelease) std::erase(held_, write.key);
+  if (write.kind == Kind::kRegister) token_ = TextIn(BodyOf(*answer), "token");
+  return true;
+}
+
+// ---- Choosing ----
+
+Write Writer::Any() {
+  const auto kind = static_cast<Kind>(Below(rng_, kKindNames.size()));
+  return Below(rng_, 5) == 0 ? Harmless(kind) : Next(kind);
+}
+
+Write Writer::Next(Kind kind) {
+  const std::string message = Some("message", "acked=0");
+  const std::string held = SomeHeld();
+  const std::string spec = Some("spec", "");
+  if (kind == Kind::kRegister) {
+    return Register(fmt::format("{:08x}-0000-4000-8000-{:012x}", number_, ++made_));
+  }
+  if (kind == Kind::kAck && !message.empty()) return Ack(message);
+  if (kind == Kind::kSend || kind == Kind::kAck) return Send(NewName("m"));
+  if (kind == Kind::kRenew && !held.empty()) return Renew(held);
+  const bool enough = kind == Kind::kReserve && held_.size() >= kHeldMax;
+  if ((kind == Kind::kRelease || enough) && !held.empty()) return Release(held);
+  if (kind == Kind::kChange && !spec.empty()) return Change(spec);
+  if (kind == Kind::kMake || kind == Kind::kChange) return Make(NewName("s"));
+  return Reserve(NewName("f"));
+}
+
+Write Writer::Harmless(Kind kind) {
+  const std::string agent = NewestAgent();
+  const std::string message = Some("message", "acked=0");
+  const std::string acked = Some("message", "acked=1");
+  const std::string held = SomeHeld();
+  const std::string released = Some("reservation", " released");
+  const std::string spec = Some("spec", "");
+  if (kind == Kind::kRegister && !agent.empty()) return Refused(Register(IdIn(agent)), 409);
+  if (kind == Kind::kSend && !message.empty()) {
+    Write write = Send(IdIn(message));
+    write.text = ledger_.Text(message);
+    if (Below(rng_, 2) == 0) return ChangingNothing(std::move(write));
+    write.body.replace(write.body.find("text-of"), 7, "another");
+    return Refused(std::move(write), 409);
+  }
+  if (kind == Kind::kAck && !acked.empty()) return ChangingNothing(Ack(acked));
+  if (kind == Kind::kRenew && !held.empty()) {
+    Write write = Renew(held);
+    write.headers = As("stranger");
+    return Refused(std::move(write), 403);
+  }
+  if (kind == Kind::kRelease && !released.empty()) return Refused(Release(released), 404);
+  if (kind == Kind::kMake && !spec.empty()) return Refused(Make(IdIn(spec)), 409);
+  if (kind == Kind::kChange && !spec.empty()) {
+    Write write = Change(spec);
+    write.body.replace(write.body.find(R"("version":)"), 10, R"("version":7)");
+    return Refused(std::move(write), 409);
+  }
+  return Refused(Reserve("wall/" + Name("f")), 409);
+}
+
+Write Writer::Again(const Write& unheard) const {
+  const std::string text = ledger_.Text(unheard.key);
+  const bool happened = ::fnmatch(unheard.text.c_str(), text.c_str(), 0) == 0;
+  if (!happened || unheard.kind == Kind::kRenew) return unheard;
+  switch (unheard.kind) {
+    case Kind::kSend: {
+      Write write = ChangingNothing(unheard);
+      write.text = text;
+      return write;
+    }
+    case Kind::kAck:
+      return ChangingNothing(unheard);
+    case Kind::kReserve: {
+      // The same reservation, for longer: with its id and its fence.
+      Write write = unheard;
+      write.text = Renew(unheard.key).text;
+      return write;
+    }
+    case Kind::kRelease:
+      return Refused(unheard, 404);
+    default:
+      return Refused(unheard, 409);
+  }
+}
+
+// ---- Writes ----
+
+Write Writer::Register(const std::string& session) const {
+  const std::string name = Name("agent");
+  return {.kind = Kind::kRegister,
+          .method = "POST",
+          .target = "/api/agents",
+          .body = fmt::format(R"({{"project":"p","session_id":"{}","name":"{}"}})", session, name),
+          .key = "agent " + session,
+          .text = "id=* name=" + name,
+          .told = [name](const json::Object& told) {
+            return fmt::format("id={} name={}", TextIn(told, "agent_id"), name);
+          }};
+}
+
+// Whoever sends a token that the server knows may not say that it is somebody else; one that the
+// server does not know is not looked at.
+Write Writer::Prove() const {
+  return {.kind = Kind::kRegister,
+          .method = "POST",
+          .target = "/api/messages/none/ack?project=p",
+          .headers = "X-Agent-Token: " + token_ + "\r\n" + As("stranger"),
+          .status = 403};
+}
+
+Write Writer::Send(const std::string& id) const {
+  const std::string rest =
+      fmt::format(" from=sender-{} to={} body=text-of-{} acked=0", number_, inbox(), id);
+  return {.kind = Kind::kSend,
+          .method = "POST",
+          .target = "/api/messages",
+          .body = fmt::format(
+              R"({{"project":"p","id":"{}","from":"sender-{}","to":["{}"],"body":"text-of-{}"}})",
+              id, number_, inbox(), id),
+          .key = "message " + id,
+          .text = "cursor=*" + rest,
+          .told = [rest](const json::Object& told) {
+            return fmt::format("cursor={}{}", told.at("cursor").as_int64(), rest);
+          }};
+}
+
+Write Writer::Ack(const std::string& message) const {
+  std::string text = ledger_.Text(message);
+  text.back() = '1';
+  return {.kind = Kind::kAck,
+          .method = "POST",
+          .target = "/api/messages/" + IdIn(message) + "/ack?project=p",
+          .body = fmt::format(R"({{"agent":"{}"}})", inbox()),
+          .key = message,
+          .text = text};
+}
+
+Write Writer::Reserve(const std::string& path) const {
+  const std::string agent = fmt::format("holder-{}", number_);
+  return {
+      .kind = Kind::kReserve,
+      .method = "POST",
+      .target = "/api/reservations",
+      .body = fmt::format(R"({{"project":"p","agent_id":"{}","path_pattern":"{}","exclusive":true,)"
+                          R"("ttl_minutes":1440}})",
+                          agent, path),
+      .status = 201,
+      .key = "reservation " + path,
+      .text = fmt::format("id=* agent={} fence=* expires=* held", agent),
+      .told = ReservationText};
+}
+
+Write Writer::Renew(const std::string& held) const {
+  const std::string text = ledger_.Text(held);
+  return {.kind = Kind::kRenew,
+          .method = "POST",
+          .target = "/api/reservations/" + FieldOf(text, "id") + "/renew",
+          .body = R"({"ttl_minutes":1440})",
+          .headers = As(FieldOf(text, "agent")),
+          .key = held,
+          .text = fmt::format("id={} agent={} fence={} expires=* held", FieldOf(text, "id"),
+                              FieldOf(text, "agent"), FieldOf(text, "fence")),
+          .told = ReservationText};
+}
+
+Write Writer::Release(const std::string& held) const {
+  const std::string text = ledger_.Text(held);
+  return {.kind = Kind::kRelease,
+          .method = "DELETE",
+          .target = "/api/reservations/" + FieldOf(text, "id"),
+          .headers = As(FieldOf(text, "agent")),
+          .key = held,
+          .text = text.substr(0, text.rfind(' ')) + " released"};
+}
+
+Write Writer::Make(const std::string& id) const {
+  const std::string title = Name("title");
+  return {.kind = Kind::kMake,
+          .method = "POST",
+          .target = "/api/specs",
+          .body = fmt::format(R"({{"project":"p","id":"{}","title":"{}"}})", id, title),
+          .status = 201,
+          .key = "spec " + id,
+          .text = "version=1 title=" + title};
+}
+
+Write Writer::Change(const std::string& spec) const {
+  const std::int64_t version = std::stoll(FieldOf(ledger_.Text(spec), "version"));
+  return {
+      .kind = Kind::kChange,
+      .method = "PUT",
+      .target = "/api/specs/" + IdIn(spec),
+      .body = fmt::format(R"({{"project":"p","version":{},"title":"after-{}"}})", version, version),
+      .key = spec,
+      .text = fmt::format("version={} title=after-{}", version + 1, version)};
+}
+
+// ---- Names ----
+
+std::string Writer::Name(const char* what) const {
+  return fmt::format("{}-{}-{}", what, number_, made_);
+}
+
+std::string Writer::NewName(const char* what) {
+  ++made_;
+  return Name(what);
+}
+
+std::string Writer::Some(const std::string& sort, const std::string& part) {
+  const std::vector<std::string>& keys = keys_[sort];
+  for (int tries = 0; !keys.empty() && tries < 8; ++tries) {
+    const std::string& key = keys[Below(rng_, keys.size())];
+    const std::string text = ledger_.Text(key);
+    const bool fits = !text.empty() && text.find(part) != std::string::npos;
+    if (fits && ledger_.IsCertain(key)) return key;
+  }
+  return "";
+}
+
+std::string Writer::SomeHeld() { return held_.empty() ? "" : held_[Below(rng_, held_.size())]; }
+
+std::string Writer::NewestAgent() {
+  const std::vector<std::string>& keys = keys_["agent"];
+  if (keys.empty()) return "";
+  const bool there = !ledger_.Text(keys.back()).empty() && ledger_.IsCertain(keys.back());
+  return there ? keys.back() : "";
+}
+
+}  // namespace interlock::crash

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "crash/ledger.h"
+#include "json/value.h"
+#include "testing/http_client.h"
+#include "testing/server_process.h"
+
+namespace interlock::crash {
+
+enum class Kind : std::uint8_t {
+  kRegister,
+  kSend,
+  kAck,
+  kReserve,
+  kRenew,
+  kRelease,
+  kMake,
+  kChange
+};
+inline constexpr std::array<const char*, 8> kKindNames = {
+    "register", "send", "ack", "reserve", "renew", "release", "plan made", "plan changed"};
+
+struct Counts {
+  std::array<std::int64_t, kKindNames.size()> acknowledged = {};  // by Kind
+  std::int64_t repeated = 0;  // answered again, without a change
+  std::int64_t refused = 0;
+  std::int64_t unheard = 0;
+};
+
+// One request and what it means.
+struct Write {
+  Kind kind;
+  std::string method;
+  std::string target;
+  std::string body = {};
+  std::string headers = {};
+  int status = 200;       // that it must be answered with
+  std::string key = {};   // of the thing that it changes; "" = it must change nothing
+  std::string text = {};  // of the thing afterwards, with a * for what only the answer says
+  // The same with the answer's part in it; nothing when there is no such part.
+  std::function<std::string(const json::Object&)> told = {};
+};
+
+// A client that writes things of its own, so that it alone knows how they must look, and that keeps
+// a ledger of what it was told. It writes at random, by the seed of the test: most of it is new,
+// some must be refused or change nothing. What it did not hear of in one life of the server it says
+// again at the start of the next, as clients do.
+//
+// Everything is in project p. Others hold wall/**. Used by one thread at a time; an answer that is
+// not as it must be fails the test.
+class Writer {
+ public:
+  explicit Writer(int number);
+
+  // Writes until the connection ends; counts what was answered in `answers` too.
+  void WriteUntilTheEnd(const testing::ServerProcess& server, std::atomic<std::int64_t>& answers);
+
+  // To whom its messages go.
+  std::string inbox() const;
+  Ledger& ledger() { return ledger_; }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  // False when it was not answered.
+  bool Do(testing::HttpClient& http, const Write& write);
+
+  Write Any();
+  Write Next(Kind kind);
+  // Something that is refused, or was said before.
+  Write Harmless(Kind kind);
+  // What was not heard of, once more, now that it is known whether it had happened.
+  Write Again(const Write& unheard) const;
+
+  Write Register(const std::string& session) const;
+  Write Prove() const;  // that the token is known
+  Write Send(const std::string& id) const;
+  Write Ack(const std::string& message) const;
+  Write Reserve(const std::string& path) const;
+  Write Renew(const std::string& held) const;
+  Write Release(const std::string& held) const;
+  Write Make(const std::string& id) const;
+  Write Change(const std::string& spec) const;
+
+  std::string Name(const char* what) const;
+  std::string NewName(const char* what);
+  // A thing of that sort whose state is known and has `part` in it; "" when none is found.
+  std::string Some(const std::string& sort, const std::string& part);
+  std::string SomeHeld();
+  // One whose session is not old enough to be taken over; "" when it is not known to be there.
+  std::string NewestAgent();
+
+  const int number_;
+  std::mt19937_64 rng_;
+  Ledger ledger_;
+  Counts counts_;
+  std::map<std::string, std::vector<std::string>>
+      keys_;                       // of the ledger, by sort, the oldest first
+  std::vector<std::string> held_;  // the reservations among them that are surely held
+  std::int64_t made_ = 0;
+  std::string token_;             // of the agent that was registered last
+  std::optional<Write> unheard_;  // of the life before
+};
+
+// A reservation that was granted, in the words of snapshot.h.
+std::string ReservationText(const json::Object& told);
+
+json::Object BodyOf(const testing::HttpAnswer& answer);
+std::string TextIn(const json::Object& object, std::string_view field);
+
+}  // namespace interlock::crash
