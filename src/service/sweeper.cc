@@ -22,7 +22,8 @@ using domain::Cursor;
 // A chore rests after so many looks in a row that found nothing; the rest is for the next one.
 constexpr int kEmptyLooksMax = 8;
 
-// What holds for one step. Read before it, since a step may run several times.
+// What holds for one step, at the moment it runs: between a look and what comes of it the clock may
+// have been set, and agents may have been heard of.
 struct Sweep {
   Timestamp now;
   Timestamp older_than;      // what the retention lets go
@@ -203,12 +204,12 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
       Count(&Stats::sweeps, 1);
       return ScheduleSweep(options_.interval);
     }
-    const Sweep sweep = Now();
     Place& place = places_.at(chore_);
-    if (sweep.now >= place.until) place = {};
+    if (clock_.Now() >= place.until) place = {};
     storage_.Read<Found>(
-        [sweep, place, find = kChores.at(chore_).find](db::Connection& connection) {
-          return find(connection, sweep, place);
+        [self = shared_from_this(), expired_before = expired_before_, place,
+         find = kChores.at(chore_).find](db::Connection& connection) {
+          return find(connection, self->Now(expired_before), place);
         },
         [self = shared_from_this()](Result<Found> found) { self->OnFound(std::move(found)); });
   }
@@ -227,8 +228,9 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   void Remove() IL_EXCLUDES(mutex_) {
     if (stopped()) return ScheduleSweep({});
     storage_.Write<Removed>(
-        [sweep = Now(), found = found_, remove = kChores.at(chore_).remove](db::Transaction& tx) {
-          return remove(tx, sweep, found);
+        [self = shared_from_this(), expired_before = expired_before_, found = found_,
+         remove = kChores.at(chore_).remove](db::Transaction& tx) {
+          return remove(tx, self->Now(expired_before), found);
         },
         [self = shared_from_this()](const Result<Removed>& removed) { self->OnRemoved(removed); });
   }
@@ -265,11 +267,12 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
     empty_looks_ = 0;
   }
 
-  Sweep Now() const {
+  // On any thread: what storage gave up on may still run while the sweep goes on.
+  Sweep Now(Timestamp expired_before) const {
     const Timestamp now = clock_.Now();
     return {.now = now,
             .older_than = now - options_.retain,
-            .expired_before = expired_before_,
+            .expired_before = std::min(expired_before, now),
             .seen_after = now - options_.heartbeat_grace,
             .published = published_(),
             .rows_max = options_.rows_max};

@@ -27,6 +27,16 @@ using std::chrono::seconds;
 constexpr db::Sql kAddReadMessage =
     "INSERT INTO messages (cursor, project, id, sender, subject, body, importance, ack_required, "
     "recipients, created_at) VALUES (?1, 'p', CAST(?1 AS TEXT), 's', '', '', '', 0, '{}', ?2)";
+constexpr db::Sql kAddAgent =
+    "INSERT INTO agents (id, project, session_id, name, token_hash, status, contact_policy, "
+    "live_contact_policy, focus_state, focus_at, created_at, last_seen) "
+    "VALUES ('a', 'p', 's', 'n', x'00', '', 'open', 'open', 'unknown', 0, 0, ?1)";
+constexpr db::Sql kAddReservation =
+    "INSERT INTO reservations (id, project, agent, pattern, literal, canonical, prefix, "
+    "is_exclusive, reason, fence, created_at, expires_at) "
+    "VALUES ('r', 'p', 'a', 'x', 0, 'x', 'x', 1, '', 1, 0, ?1)";
+constexpr db::Sql kSeeAgent = "UPDATE agents SET last_seen = ?1";
+constexpr db::Sql kCountReservations = "SELECT count(*) FROM reservations";
 constexpr db::Sql kCountMessages = "SELECT count(*) FROM messages";
 
 class SweeperTest : public ::testing::Test {
@@ -100,6 +110,19 @@ class SweeperTest : public ::testing::Test {
         .value();
   }
 
+  // A reservation of an agent that was last heard of at its end.
+  void AddReservation(Timestamp expires_at) {
+    const auto connection = temp_.Open();
+    ASSERT_TRUE(connection->Run(kAddAgent, expires_at.micros).ok());
+    ASSERT_TRUE(connection->Run(kAddReservation, expires_at.micros).ok());
+  }
+  std::int64_t Reservations() {
+    return temp_.Open(sqlite::Access::kReadOnly)
+        ->One(kCountReservations, [](const db::Row& row) { return row.Int(0); })
+        .value()
+        .value();
+  }
+
   testing::TempDb temp_;
   testing::FakeClock clock_;
   testing::CapturedLog lines_;
@@ -120,6 +143,36 @@ TEST_F(SweeperTest, WhatIsOlderThanTheRetentionGoesAndTheRestStays) {
   EXPECT_EQ(Events(), 2);
   EXPECT_EQ(Messages(), 2);
   EXPECT_EQ(sweeper_->stats().removed, 6U);
+}
+
+TEST_F(SweeperTest, WhatHoldsWhenTheWriteRunsStaysHoweverLateItWasWhenTheSweepBegan) {
+  AddReservation(clock_.Now());
+  clock_.Advance(std::chrono::minutes(10));
+  Make();
+  sweeper_->Start();
+  clock_.Advance(seconds(0));
+  while (database_->StepReader()) {
+  }
+  clock_.JumpWallClock(-std::chrono::minutes(11));
+  Step();
+  EXPECT_EQ(Reservations(), 1);
+  clock_.JumpWallClock(std::chrono::minutes(11));
+  After(seconds(60));
+  EXPECT_EQ(Reservations(), 0);
+}
+
+TEST_F(SweeperTest, AnAgentThatIsHeardOfBeforeTheWriteRunsKeepsItsReservations) {
+  AddReservation(clock_.Now());
+  clock_.Advance(std::chrono::minutes(20));
+  Make();
+  sweeper_->Start();
+  clock_.Advance(seconds(0));
+  while (database_->StepReader()) {
+  }
+  clock_.JumpWallClock(-std::chrono::minutes(10));
+  ASSERT_TRUE(temp_.Open()->Run(kSeeAgent, clock_.Now().micros).ok());
+  Step();
+  EXPECT_EQ(Reservations(), 1);
 }
 
 TEST_F(SweeperTest, ItComesBackAfterTheIntervalAndNotBefore) {
