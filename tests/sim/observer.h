@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "db/sqlite/connection.h"
+#include "sim/promises.h"
+
+namespace interlock::sim {
+
+// Looks at the tables by SQL of its own, past everything that the server makes of them.
+class Observer {
+ public:
+  explicit Observer(std::unique_ptr<sqlite::Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  struct Sight {
+    std::vector<LoggedEvent> events;  // after the cursor asked for
+    std::vector<HoldRow> holds;
+    std::vector<AgentRow> living;
+    Cursor newest = 0;
+    Cursor pruned_through = 0;
+  };
+  // One snapshot. REQUIRES: the disk is well.
+  Sight Look(Cursor after);
+
+ private:
+  std::vector<LoggedEvent> Events(Cursor after);
+  std::vector<HoldRow> Holds();
+  std::vector<AgentRow> Living();
+
+  const std::unique_ptr<sqlite::Connection> connection_;
+};
+
+}  // namespace interlock::sim
