@@ -133,6 +133,7 @@ FaultDisk::Opened FaultDisk::Open(const std::string& name, const OpenMode& mode)
   if (found != directory_.end()) {
     if (mode.create && mode.exclusive) return {nullptr, SQLITE_CANTOPEN};
     file->node = found->second;
+    file->directory_unsynced = mode.create && mode.syncs_directory;
     return {std::move(file), SQLITE_OK};
   }
   if (!mode.create) return {nullptr, SQLITE_CANTOPEN};

@@ -34,8 +34,9 @@ namespace interlock::sqlite {
 // (5) At a power cut each unsynced 512-byte sector is durable or lost by itself; what lies beyond
 //     a lost end of file reads as zeros. Bytes outside the written range never change.
 // (6) Creating and deleting a file is durable only when its directory was synced: by the first sync
-//     of a journal or log that its handle created, or by a delete that asks for it. Until then, a
-//     power cut may undo it. Shared memory and temporary files never survive.
+//     through each handle of a journal or log that was opened to create it, whether it had to or
+//     not, as SQLite's own VFS does it, or by a delete that asks for it. Until then, a power cut
+//     may undo it. Shared memory and temporary files never survive.
 // (7) After a power cut every call fails until PowerOn(), and calls of handles from before fail for
 //     ever.
 // Never: a synced byte that changes, a read that lies, a lock given to two.

@@ -399,6 +399,19 @@ TEST(FaultVfsTest, AFileWhoseDirectoryWasNotSyncedIsGoneOrBackAfterAPowerCut) {
   EXPECT_EQ(disk.names(), std::vector<std::string>{"/d/other"});
 }
 
+TEST(FaultVfsTest, ALogThatWasMadeByAnotherHandleIsKeptOnceItIsSyncedToo) {
+  FaultDisk disk(testing::TestSeed());
+  const FaultDisk::OpenMode mode = {.writable = true, .create = true, .syncs_directory = true};
+  const auto first = disk.Open("/d/log", mode).file;
+  disk.Inject({.op = DiskOp::kSync});
+  ASSERT_EQ(disk.Sync(*first), SQLITE_IOERR_FSYNC);
+  disk.Close(*first);
+  const auto second = disk.Open("/d/log", mode).file;
+  ASSERT_EQ(disk.Sync(*second), SQLITE_OK);
+  disk.CutPower(Survival::kNothing);
+  EXPECT_EQ(disk.names(), std::vector<std::string>{"/d/log"});
+}
+
 TEST(FaultVfsTest, EqualSeedsReplayATornCutExactly) {
   const auto run = [](std::uint64_t seed) {
     FaultDisk disk(seed);
