@@ -48,7 +48,9 @@ Server::Server(const sqlite::DatabaseOptions& options, Clock& clock, RandomSourc
       feed(storage_, commits_, clock, log, {.outbox_events_max = kOutboxEvents}),
       reservations(storage_, clock, uuids, Limits(), ReservationOptions()),
       agents(storage_, clock, random, uuids, Limits(),
-             [this](const auto& released) { reservations.TellGone(released); }),
+             [this](const auto& agent, const auto& released) {
+               reservations.TellLeft(agent, released);
+             }),
       mail(storage_, clock, uuids),
       mailbox(storage_, clock),
       sweeper_(storage_, clock, log, [this] { return feed.stats().published; }, SweeperOptions()) {}
