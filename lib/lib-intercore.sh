@@ -105,7 +105,7 @@ _intercore_marker_check() (
   if ((last <= now && now - last < interval)); then exit 1; fi
   if [[ $kind == file ]]; then
     # Of an older hook, or a link: one removes it, and none the directory that takes its place.
-    rm -- "$file" 2>/dev/null </dev/null && mkdir -m 700 -- "$file" 2>/dev/null
+    unlink -- "$file" 2>/dev/null && mkdir -m 700 -- "$file" 2>/dev/null
     exit
   fi
   mkdir -m 700 -- "$file/after-$last" 2>/dev/null || exit 1

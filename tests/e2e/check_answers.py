@@ -145,7 +145,9 @@ class Description:
             raise Fault(f"Allow is {exchange['allow']!r}, but the path takes {sorted(allowed)}")
 
     def never_succeeded(self):
-        for path, method, _ in openapi_check.operations(self.document):
+        for path, method, operation in openapi_check.operations(self.document):
+            if operation.get("summary", "").startswith("Always 400"):
+                continue  # it is there for its message
             if self.successes[f"{method.upper()} {path}"] == 0:
                 yield f"{method.upper()} {path}"
 

@@ -23,7 +23,6 @@ namespace interlock::e2e {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -414,16 +413,10 @@ TEST_F(ProcessTest, IcTreatsAReaderThatLeftAsSuccess) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_F(ProcessTest, IcNeedsNothingButTheCLibrary) {
+TEST_F(ProcessTest, IcNeedsNoLibrary) {
   const auto linked =
       testing::RunProgram({"/usr/bin/ldd", ServerProcess::Program("ic")}, Directory());
-  EXPECT_EQ(linked.exit_code, 0);
-  std::istringstream lines(linked.out);
-  std::string line;
-  while (std::getline(lines, line)) {
-    EXPECT_THAT(line, AnyOf(HasSubstr("linux-vdso"), HasSubstr("libc.so"), HasSubstr("libm.so"),
-                            HasSubstr("ld-linux")));
-  }
+  EXPECT_THAT(linked.out + linked.err, HasSubstr("not a dynamic executable"));
 }
 #endif
 
