@@ -61,6 +61,7 @@ TEST(CommandTest, EveryCommandExplainsItself) {
     std::istringstream words(path + " --help");
     const std::vector<std::string> line(std::istream_iterator<std::string>(words), {});
     std::vector<const char*> pointers;
+    pointers.reserve(line.size());
     for (const std::string& word : line) pointers.push_back(word.c_str());
     testing::FakeClock clock;
     Csprng random;

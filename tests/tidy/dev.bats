@@ -327,10 +327,11 @@ lint_repository() {
   git checkout -q -b topic
   echo >>src/x/b.h
   git commit -q -a -m change
-  touch src/x/new.cc
+  touch src/x/new.cc src/x/new_test.cc
   dev lint --changed
   [ "$status" -eq 0 ]
-  called 'clang-format-19 --dry-run -Werror src/x/b.h src/x/new.cc'
+  called 'clang-format-19 --dry-run -Werror src/x/b.h src/x/new.cc src/x/new_test.cc'
+  never_called 'clang-tidy-19 -p build/lint --quiet src/x/new_test.cc'
   called 'clang-tidy-19 -p build/lint --quiet src/x/b_user.cc'
   called 'clang-tidy-19 -p build/lint --quiet src/x/new.cc'
   never_called 'src/x/a.cc'

@@ -21,7 +21,7 @@ int CountingOpen(const char* name, int* fd) {
 }
 
 class LocalVfsTest : public ::testing::Test {
- protected:
+ public:
   LocalVfsTest() {
     EXPECT_STREQ(LocalVfs(), "interlock");
     sqlite3_vfs* const own = sqlite3_vfs_find("unix");
@@ -32,6 +32,8 @@ class LocalVfsTest : public ::testing::Test {
     sqlite3_vfs* const own = sqlite3_vfs_find("unix");
     own->xSetSystemCall(own, "openDirectory", nullptr);
   }
+
+ protected:
   // As a process of `ic` does: one connection, one write, the log stays.
   int DirectoriesSyncedByAWrite() const {
     OpenOptions options = temp_.options();
