@@ -85,7 +85,7 @@ Result<void> Rename(const fs::path& from, const fs::path& to) {
 Result<fs::path> PutInPlace(const Database::Options& options, const Rollback& plan, Clock& clock) {
   const std::string stamp = FormatRfc3339(clock.Now(), Fraction::kMicros);
   const fs::path fresh = fmt::format("{}.restored-{}", options.path.string(), stamp);
-  const fs::path kept = fmt::format("{}.damaged-{}", options.path.string(), stamp);
+  fs::path kept = fmt::format("{}.damaged-{}", options.path.string(), stamp);
   {
     IL_TRY(const auto backup, OpenBackup(plan.backup));
     IL_TRY_VOID(backup->BackUpTo(fresh));
