@@ -426,8 +426,10 @@ awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
                                         store::AgentJson(agent)));
     return released;
   };
-  IL_CO_TRY(const Released released, co_await AwaitWrite<Released>(storage_, std::move(write)));
-  if (on_left_) on_left_(id, released);
+  const auto released = co_await AwaitWrite<Released>(storage_, std::move(write));
+  const bool unknown = !released.ok() && released.error().code() == Errc::kOutcomeUnknown;
+  if (on_left_ && (released.ok() || unknown)) on_left_(id, unknown ? Released{} : *released);
+  if (!released.ok()) co_return released.error();
   co_return Result<void>();
 }
 

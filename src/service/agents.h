@@ -36,7 +36,8 @@ struct AgentRef {
 // limit is kInvalidArgument.
 class Agents {
  public:
-  // Hears of an agent that goes, by its id, and of the reservations that are released with it.
+  // Hears of an agent that goes, by its id, and of the reservations that are released with it; of
+  // one that may have gone, too, with none.
   using OnLeft =
       std::function<void(const std::string& agent, const std::vector<domain::Reservation>&)>;
 

@@ -39,25 +39,6 @@ T RunHere(asio::awaitable<T> coroutine) {
 
 }  // namespace
 
-Result<db::Database::Ticket> BentDatabase::Read(ReadFn fn, Done done) {
-  return inner_.Read(std::move(fn), std::move(done));
-}
-
-Result<db::Database::Ticket> BentDatabase::Write(WriteFn fn, Done done) {
-  const Bend bend = bend_.exchange(Bend::kNone);
-  auto run = [this, bend, fn = std::move(fn)](db::Transaction& tx) -> Result<void> {
-    ++writes_;
-    Result<void> result = fn(tx);
-    if (bend == Bend::kBusyAfterwards) return Error(Errc::kBusy, "database is locked");
-    return result;
-  };
-  auto tell = [bend, done = std::move(done)](Result<void> result) {
-    if (bend == Bend::kUnknownAfterwards) result = Error(Errc::kOutcomeUnknown, "who knows");
-    done(std::move(result));
-  };
-  return inner_.Write(std::move(run), std::move(tell));
-}
-
 MailTest::MailTest() {
   {
     auto connection = file_.Open();

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,10 +11,10 @@
 
 #include "base/id.h"
 #include "base/result.h"
-#include "db/database.h"
 #include "db/sqlite/database.h"
 #include "domain/contact_policy.h"
 #include "domain/message.h"
+#include "service/bent_database.h"
 #include "service/mail.h"
 #include "service/storage.h"
 #include "testing/fake_clock.h"
@@ -23,29 +22,6 @@
 #include "testing/temp_db.h"
 
 namespace interlock::service {
-
-// Passes everything on to another database; a test may bend what becomes of a write.
-class BentDatabase final : public db::Database {
- public:
-  enum class Bend : std::uint8_t {
-    kNone,
-    kBusyAfterwards,     // what it did is rolled back, as by a busy database, and told as kBusy
-    kUnknownAfterwards,  // it is committed, and told as kOutcomeUnknown
-  };
-  explicit BentDatabase(db::Database& inner) : inner_(inner) {}
-  void BendNextWrite(Bend bend) { bend_ = bend; }
-  std::size_t writes() const { return writes_; }
-
-  Result<Ticket> Read(ReadFn fn, Done done) override;
-  Result<Ticket> Write(WriteFn fn, Done done) override;
-  bool Cancel(Ticket ticket) override { return inner_.Cancel(ticket); }
-  Result<void> Close() override { return inner_.Close(); }
-
- private:
-  db::Database& inner_;
-  std::atomic<Bend> bend_ = Bend::kNone;
-  std::atomic<std::size_t> writes_ = 0;  // runs of write functions
-};
 
 // Mail on a real database with its threads. Its time is a FakeClock's; storage has the machine's.
 class MailTest : public ::testing::Test {

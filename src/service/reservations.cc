@@ -360,15 +360,17 @@ awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64
 
 awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::string to_agent) {
   IL_CO_TRY_VOID(CheckAgent("to_agent", to_agent, limits_));
+  std::string id = ref.id;
   auto transfer = [this, ref = std::move(ref),
                    to_agent = std::move(to_agent)](db::Transaction& tx) {
     return TransferReservation(tx, ref, to_agent, Rules());
   };
-  IL_CO_TRY(Tried tried, co_await AwaitWrite<Tried>(storage_, std::move(transfer)));
-  if (const auto* moved = std::get_if<Granted>(&tried.verdict)) {
-    waits_.Moved(std::vector<std::string>{moved->reservations.front().id});
-  }
-  co_return std::move(tried.verdict);
+  Result<Tried> tried = co_await AwaitWrite<Tried>(storage_, std::move(transfer));
+  const bool moved = tried.ok() ? std::holds_alternative<Granted>(tried->verdict)
+                                : tried.error().code() == Errc::kOutcomeUnknown;
+  if (moved) waits_.Moved(std::vector<std::string>{std::move(id)});
+  if (!tried.ok()) co_return std::move(tried).error();
+  co_return std::move(tried->verdict);
 }
 
 awaitable<Result<void>> Reservations::Release(Ref ref) {
@@ -452,8 +454,8 @@ void Reservations::TellGone(const std::vector<Reservation>& gone) {
 }
 
 void Reservations::TellLeft(std::string_view agent, const std::vector<Reservation>& released) {
-  waits_.LookAgain(agent);
   if (!released.empty()) TellGone(released);
+  waits_.LookAgain(agent);
 }
 
 std::size_t Reservations::CountWaiting(const std::optional<std::string>& project) const {

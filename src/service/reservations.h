@@ -119,7 +119,8 @@ class Reservations {
 
   // These reservations are gone; whoever waits for their paths may go on.
   void TellGone(const std::vector<domain::Reservation>& gone);
-  // The agent has deregistered, and these were released: its own waits end, too.
+  // The agent has deregistered, or may have, and these at least were released: its own waits end,
+  // too.
   void TellLeft(std::string_view agent, const std::vector<domain::Reservation>& released);
 
   // Ends every wait with kUnavailable. REQUIRES: before storage is stopped.

@@ -6,14 +6,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "service/agents.h"
+#include "service/bent_database.h"
 #include "service/mail.h"
 #include "service/reservations.h"
 #include "service/reservations_fixture.h"
@@ -178,6 +181,51 @@ TEST_F(HoldersTest, WhoLeavesIsGrantedNothingAnyMore) {
   EXPECT_THAT(Events(), ElementsAre("reservation.created", "reservation.released"));
 }
 
+// What became of a write may stay unknown, as to whoever asked; those who wait must not stay behind
+// what it ended.
+TEST_F(HoldersTest, WhatMayHaveEndedIsLookedAtAgain) {
+  BentDatabase bent(*database_);
+  Storage storage(bent, system_clock_);
+  Reservations reservations(storage, clock_, uuids_, {}, {});
+  Agents agents(storage, clock_, random_, uuids_, {}, [&](const auto& agent, const auto& released) {
+    reservations.TellLeft(agent, released);
+  });
+  using End = std::function<Errc(const Reservation&)>;
+  const auto code = [](const auto& result) {
+    return result.ok() ? Errc::kInternal : result.error().code();
+  };
+  const std::vector<std::pair<std::string, End>> ends = {
+      {"release",
+       [&](const Reservation& held) {
+         return code(Run(reservations.Release({.id = held.id, .agent = held.agent})));
+       }},
+      {"force",
+       [&](const Reservation& held) {
+         return code(Run(reservations.ForceRelease({.id = held.id, .agent = held.agent}, "")));
+       }},
+      {"transfer",
+       [&](const Reservation& held) {
+         return code(Run(reservations.Transfer({.id = held.id, .agent = held.agent}, "b")));
+       }},
+      {"deregister",
+       [&](const Reservation& held) { return code(Run(agents.Deregister({.id = held.agent}))); }}};
+  for (const auto& [path, end] : ends) {
+    SCOPED_TRACE(path);
+    const Reservation held = Grant(Register().id, path);
+    const std::size_t before = bent.writes();
+    auto waiting = Begin(reservations, {.project = "p",
+                                        .agent = "b",
+                                        .patterns = {path},
+                                        .access = Access::kExclusive,
+                                        .patience = seconds(20)});
+    while (bent.writes() < before + 2) std::this_thread::yield();  // before it waits, and then
+    bent.BendNextWrite(BentDatabase::Bend::kUnknownAfterwards);
+    EXPECT_EQ(end(held), Errc::kOutcomeUnknown);
+    EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+  }
+  storage.Stop();
+}
+
 // Whoever deregistered before may ask, as anybody may, and wait.
 TEST_F(HoldersTest, WhoLeftBeforeWaitsLikeAnybody) {
   const std::string id = Register().id;
@@ -281,6 +329,20 @@ TEST_F(HoldersTest, TheSweeperTakesFromTheDeadAndNeverFromTheLiving) {
   EXPECT_TRUE(IsThere(released)) << "left to the retention";
   EXPECT_EQ(swept_, 2U);
   EXPECT_EQ(std::ranges::count(Events(), "reservation.expired"), 2);
+}
+
+TEST_F(HoldersTest, WhoLeftCountsAsDeadHoweverLatelyItWasHeardOf) {
+  const std::string left = Register().id;
+  ASSERT_TRUE(Run(agents_.Deregister({.id = left})).ok());
+  const Reservation of_left = Grant(left, "l", 1);
+  const Reservation of_alive = Grant(Register().id, "a", 1);
+  Sweeper& sweeper = NewSweeper();
+  sweeper.Start();
+  Sweep(sweeper);
+  clock_.JumpWallClock(minutes(2));
+  Sweep(sweeper);
+  EXPECT_FALSE(IsThere(of_left));
+  EXPECT_TRUE(IsThere(of_alive));
 }
 
 TEST_F(HoldersTest, AtItsStartTheSweeperLeavesWhatRanOutJustNow) {

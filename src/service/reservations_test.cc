@@ -358,6 +358,16 @@ TEST_F(ReservationsServiceTest, WhatOneHoldsAlreadyIsNotForThoseWhoWait) {
   EXPECT_FALSE(waiting.get().ok());
 }
 
+// What takes too long to find out counts as not held.
+TEST_F(ReservationsServiceTest, WhatCannotBeShownToBeHeldIsForThoseWhoWait) {
+  const std::string tail(25, '?');
+  Grant("a", "*a" + tail);
+  auto waiting = BeginWait("b", "a" + std::string(25, 'x'));
+  EXPECT_TRUE(std::holds_alternative<Refused>(Reserve(Wish("a", {"*?" + tail}))));
+  reservations_.StopWaits();
+  EXPECT_FALSE(waiting.get().ok());
+}
+
 TEST_F(ReservationsServiceTest, WhoWaitsGetsWhatRunsOutWithoutASweep) {
   Grant("a", "x");
   clock_.Advance(minutes(30) - seconds(5));

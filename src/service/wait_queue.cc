@@ -126,7 +126,9 @@ void WaitQueue::LookAgain(std::span<const Ticket> tickets) {
 void WaitQueue::LookAgain(std::string_view agent) {
   MutexLock lock(mutex_);
   for (auto& [ticket, waiter] : waiters_) {
-    if (waiter.wanted->agent == agent) LookAgain(waiter);
+    const bool behind_it = std::ranges::any_of(
+        waiter.blockers.holds, [&](const Hold& hold) { return hold.agent == agent; });
+    if (waiter.wanted->agent == agent || behind_it || waiter.trying) LookAgain(waiter);
   }
 }
 

@@ -117,7 +117,7 @@ class WaitQueue {
 
   // Something was granted that these did not know to be in their way.
   void LookAgain(std::span<const Ticket> tickets) IL_EXCLUDES(mutex_);
-  // Something happened to the agent itself.
+  // Something happened to the agent itself: it looks again, and whoever it is in the way of.
   void LookAgain(std::string_view agent) IL_EXCLUDES(mutex_);
   // Something was granted in the project past those who wait there.
   void LookAgainIn(std::string_view project) IL_EXCLUDES(mutex_);
