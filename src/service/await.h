@@ -1,18 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <boost/asio/any_completion_handler.hpp>
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <string>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -34,7 +25,7 @@ namespace interlock::service {
 //
 // REQUIRES: the coroutine runs on a strand, and its cancellation is emitted there. The storage is
 // closed before the execution context is destroyed; pending calls keep the context running.
-// Start: Call(move-only function of Result<T>), where a Call has Cancel(), as Storage::Call does.
+// Start: Call(Storage::DoneWith<T>), where a Call has Cancel(), as Storage::Call does.
 template <typename T, typename Start>
 boost::asio::awaitable<Result<T>> Await(Start start);
 
@@ -48,101 +39,63 @@ boost::asio::awaitable<Result<T>> AwaitWrite(Storage& storage,
 
 namespace internal {
 
-// One awaited call. `handler_`, `call_` belong to the coroutine's strand; Deliver() may come from
-// any thread, and only the first one counts.
-template <typename T, typename Call>
-class Bridge : public std::enable_shared_from_this<Bridge<T, Call>> {
- public:
-  using Handler = boost::asio::any_completion_handler<void(Result<T>)>;
+// The bridge itself, compiled once; a value travels beside it. `start` returns how to cancel.
+using Cancel = std::move_only_function<void()>;
+boost::asio::awaitable<Result<void>> AwaitDone(
+    std::move_only_function<Cancel(Storage::Done)> start);
 
-  Bridge(boost::asio::any_io_executor executor, Handler handler)
-      : executor_(boost::asio::prefer(std::move(executor),
-                                      boost::asio::execution::outstanding_work_t::tracked)),
-        handler_(std::move(handler)) {}
-
-  template <typename Start>
-  void Begin(Start start) {  // NOLINT(performance-unnecessary-value-param): it may be a const one
-    auto slot = boost::asio::get_associated_cancellation_slot(handler_);
-    if (slot.is_connected()) {
-      slot.assign([weak = this->weak_from_this()](boost::asio::cancellation_type) {
-        if (auto self = weak.lock()) self->call_.Cancel();
-      });
-    }
-    try {
-      call_ = std::move(start)(Storage::DoneWith<T>(Promise(this->shared_from_this())));
-    } catch (const std::exception& e) {
-      Deliver(Error(Errc::kInternal, std::string("starting a storage call threw: ") + e.what()));
-    }
-  }
-
- private:
-  // What storage holds of us: delivers once, at the latest when it is destroyed.
-  class Promise {
-   public:
-    explicit Promise(std::shared_ptr<Bridge> bridge) : bridge_(std::move(bridge)) {}
-    Promise(Promise&&) noexcept = default;
-    Promise& operator=(Promise&&) = delete;
-    ~Promise() {
-      if (bridge_) bridge_->Deliver(Error(Errc::kInternal, "a storage call was lost"));
-    }
-    void operator()(Result<T> result) {
-      auto bridge = std::exchange(bridge_, nullptr);
-      if (bridge) bridge->Deliver(std::move(result));
-    }
-
-   private:
-    std::shared_ptr<Bridge> bridge_;
-  };
-
-  void Deliver(Result<T> result) {
-    if (delivered_.exchange(true)) return;
-    boost::asio::post(executor_,
-                      [self = this->shared_from_this(), result = std::move(result)]() mutable {
-                        auto slot = boost::asio::get_associated_cancellation_slot(self->handler_);
-                        if (slot.is_connected()) slot.clear();
-                        Handler handler = std::move(self->handler_);
-                        self.reset();  // the work it counts ends before the coroutine goes on
-                        std::move(handler)(std::move(result));
-                      });
-  }
-
-  boost::asio::any_io_executor executor_;  // counts as work while the call is out
-  Handler handler_;
-  Call call_;
-  std::atomic<bool> delivered_{false};
-};
+template <typename Call>
+Cancel CancelOf(Call call) {
+  return [call = std::move(call)]() mutable { call.Cancel(); };
+}
 
 }  // namespace internal
 
 template <typename T, typename Start>
 boost::asio::awaitable<Result<T>> Await(Start start) {
-  const boost::asio::any_io_executor executor = co_await boost::asio::this_coro::executor;
-  using Call = std::invoke_result_t<Start, Storage::DoneWith<T>>;
-  auto initiate = [executor](auto handler, Start begin) {
-    auto bridge = std::make_shared<internal::Bridge<T, Call>>(executor, std::move(handler));
-    bridge->Begin(std::move(begin));
-  };
-  co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,
-                                                 void(Result<T>)>(
-      std::move(initiate), boost::asio::use_awaitable, std::move(start));
+  if constexpr (std::is_void_v<T>) {
+    auto begin = [&start](Storage::Done done) {
+      return internal::CancelOf(std::move(start)(std::move(done)));
+    };
+    co_return co_await internal::AwaitDone(begin);
+  } else {
+    auto value = std::make_shared<std::optional<T>>();
+    auto begin = [&start, &value](Storage::Done done) {
+      auto tell = [value, done = std::move(done)](Result<T> result) mutable {
+        if (!result.ok()) return done(std::move(result).error());
+        value->emplace(*std::move(result));
+        done({});
+      };
+      return internal::CancelOf(std::move(start)(std::move(tell)));
+    };
+    IL_CO_TRY_VOID(co_await internal::AwaitDone(begin));
+    co_return **std::move(value);
+  }
 }
 
 template <typename T>
 boost::asio::awaitable<Result<T>> AwaitRead(Storage& storage,
                                             std::function<Result<T>(db::Connection&)> fn) {
-  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
-    return storage.Read<T>(std::move(fn), std::move(done));
+  auto carrier = std::make_shared<internal::Carrier<T, db::Connection>>(std::move(fn));
+  auto start = [&storage, &carrier](Storage::Done done) {
+    return internal::CancelOf(
+        storage.Read([carrier](db::Connection& connection) { return carrier->Run(connection); },
+                     std::move(done)));
   };
-  co_return co_await Await<T>(start);
+  IL_CO_TRY_VOID(co_await internal::AwaitDone(start));
+  co_return *std::move(carrier->value);
 }
 
 template <typename T>
 boost::asio::awaitable<Result<T>> AwaitWrite(Storage& storage,
                                              std::function<Result<T>(db::Transaction&)> fn) {
-  auto start = [&storage, &fn](Storage::DoneWith<T> done) {
-    return storage.Write<T>(std::move(fn), std::move(done));
+  auto carrier = std::make_shared<internal::Carrier<T, db::Transaction>>(std::move(fn));
+  auto start = [&storage, &carrier](Storage::Done done) {
+    return internal::CancelOf(storage.Write(
+        [carrier](db::Transaction& tx) { return carrier->Run(tx); }, std::move(done)));
   };
-  co_return co_await Await<T>(start);
+  IL_CO_TRY_VOID(co_await internal::AwaitDone(start));
+  co_return *std::move(carrier->value);
 }
 
 }  // namespace interlock::service

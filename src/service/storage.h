@@ -81,9 +81,6 @@ class Storage {
   void Stop();
 
  private:
-  template <typename T, typename Source>
-  struct Carrier;
-
   db::Database& database_;
   const Duration budget_;
   resilience::Breaker breaker_;
@@ -92,11 +89,15 @@ class Storage {
   resilience::Guard guard_;
 };
 
-// Brings the value of the run that counted from the storage thread to `done`. Runs of one `fn`
-// follow each other, and `done` reads the slot only after one that succeeded.
+namespace internal {
+
+// Brings the value of the run that counted away from the storage thread. Runs of one `fn` follow
+// each other, and the value may be read only after one that succeeded was told.
 template <typename T, typename Source>
-struct Storage::Carrier {
+struct Carrier {
   static_assert(!std::is_void_v<T>, "use the form without a value type");
+
+  explicit Carrier(std::function<Result<T>(Source&)> run) : fn(std::move(run)) {}
 
   std::function<Result<T>(Source&)> fn;
   std::optional<T> value;
@@ -107,7 +108,8 @@ struct Storage::Carrier {
     value.emplace(std::move(made));
     return {};
   }
-  static Done Deliver(std::shared_ptr<Carrier> carrier, DoneWith<T> done) {
+  static resilience::Done Deliver(std::shared_ptr<Carrier> carrier,
+                                  std::move_only_function<void(Result<T>)> done) {
     return [carrier = std::move(carrier), done = std::move(done)](Result<void> result) mutable {
       if (!result.ok()) return done(std::move(result).error());
       done(std::move(*carrier->value));
@@ -115,27 +117,29 @@ struct Storage::Carrier {
   }
 };
 
+}  // namespace internal
+
 template <typename T>
 Storage::Call Storage::Read(std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done) {
-  auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
+  auto carrier = std::make_shared<internal::Carrier<T, db::Connection>>(std::move(fn));
   return Read([carrier](db::Connection& connection) { return carrier->Run(connection); },
-              Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
+              internal::Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
 }
 
 template <typename T>
 Storage::Call Storage::Write(std::function<Result<T>(db::Transaction&)> fn, DoneWith<T> done) {
-  auto carrier = std::make_shared<Carrier<T, db::Transaction>>(std::move(fn));
+  auto carrier = std::make_shared<internal::Carrier<T, db::Transaction>>(std::move(fn));
   return Write([carrier](db::Transaction& transaction) { return carrier->Run(transaction); },
-               Carrier<T, db::Transaction>::Deliver(carrier, std::move(done)));
+               internal::Carrier<T, db::Transaction>::Deliver(carrier, std::move(done)));
 }
 
 template <typename T>
 Storage::Call Storage::Peek(Duration budget, std::function<Result<T>(db::Connection&)> fn,
                             DoneWith<T> done) {
-  auto carrier = std::make_shared<Carrier<T, db::Connection>>(std::move(fn));
+  auto carrier = std::make_shared<internal::Carrier<T, db::Connection>>(std::move(fn));
   return Peek(
       budget, [carrier](db::Connection& connection) { return carrier->Run(connection); },
-      Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
+      internal::Carrier<T, db::Connection>::Deliver(carrier, std::move(done)));
 }
 
 }  // namespace interlock::service
