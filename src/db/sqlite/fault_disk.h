@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -120,6 +121,8 @@ class FaultDisk {
   // What programs see now.
   std::vector<std::string> names() IL_EXCLUDES(mutex_);
   std::optional<std::string> Content(const std::string& name) IL_EXCLUDES(mutex_);
+  // Makes a file, or another one of that name, whose content is durable.
+  void Put(const std::string& name, std::string_view content) IL_EXCLUDES(mutex_);
 
   // For the VFS. All return SQLite result codes. An empty name is a temporary file.
   Opened Open(const std::string& name, const OpenMode& mode) IL_EXCLUDES(mutex_);

@@ -32,6 +32,16 @@ std::int64_t FaultDisk::steps() {
   return steps_;
 }
 
+void FaultDisk::Put(const std::string& name, std::string_view content) {
+  MutexLock lock(mutex_);
+  const auto node = std::make_shared<Node>();
+  const auto bytes = std::as_bytes(std::span(content));
+  node->bytes.assign(bytes.begin(), bytes.end());
+  node->synced = node->bytes;
+  directory_[name] = node;
+  durable_directory_[name] = node;
+}
+
 bool FaultDisk::Step() {
   ++steps_;
   return cut_at_step_ != 0 && steps_ == cut_at_step_;
