@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -66,12 +67,19 @@ int Main(std::span<const char* const> arguments) {
     WriteAll(STDERR_FILENO, "ic: cannot write the result to standard output; is the disk full?\n");
   }
   context.Finish();
-  return written ? outcome.exit_code : kExitUnexpected;
+  const int exit_code = written ? outcome.exit_code : kExitUnexpected;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // All that was done is done. Closing the database and giving back memory piece by piece takes a
+  // tenth of a call, and the kernel does both at once.
+  ::_exit(exit_code);
+#endif
+  return exit_code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::mallopt(M_TOP_PAD, 1 << 20);  // memory in one piece: each further one is a call of the kernel
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failure that can be told
   try {

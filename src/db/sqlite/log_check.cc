@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace interlock::sqlite {
 namespace {
@@ -46,18 +46,61 @@ std::uint32_t Native(const std::uint8_t* bytes) {
 using ReadWord = std::uint32_t (*)(const std::uint8_t*);
 using Sums = std::array<std::uint32_t, 2>;
 
+// Takes 8 bytes into the sums.
+template <ReadWord word>
+[[gnu::always_inline]] inline void Step(Sums& sums, const std::uint8_t* bytes) {
+  sums[0] += word(bytes) + sums[1];
+  sums[1] += word(bytes + 4) + sums[0];
+}
+
 // Goes on from `sums`. REQUIRES: the size is a multiple of 8.
 template <ReadWord word>
 Sums Add(Sums sums, std::span<const std::uint8_t> bytes) {
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    sums[0] += word(&bytes[i]) + sums[1];
-    sums[1] += word(&bytes[i + 4]) + sums[0];
-  }
+  for (std::size_t i = 0; i < bytes.size(); i += 8) Step<word>(sums, &bytes[i]);
   return sums;
 }
 
-Sums SumsOf(std::span<const std::uint8_t> bytes, bool big_endian, Sums from = {}) {
-  return big_endian ? Add<BigEndian>(from, bytes) : Add<LittleEndian>(from, bytes);
+Sums SumsOf(std::span<const std::uint8_t> bytes, bool big_endian) {
+  return big_endian ? Add<BigEndian>({}, bytes) : Add<LittleEndian>({}, bytes);
+}
+
+// The frames of a log, side by side in memory.
+struct Frames {
+  const std::uint8_t* bytes;
+  std::size_t size;  // of each, with its header
+
+  const std::uint8_t* operator[](std::size_t i) const { return bytes + i * size; }
+  // The sums that a frame says the log has up to its end.
+  Sums Stored(std::size_t i) const {
+    return {BigEndian((*this)[i] + 16), BigEndian((*this)[i] + 20)};
+  }
+};
+
+// As many frames are summed up at once, since each step of a sum waits for the one before it. That
+// works because each frame says what the one after it begins with.
+constexpr std::size_t kAbreast = 4;
+
+// The sums of four frames, the first of which goes on from `before`.
+template <ReadWord word>
+std::array<Sums, kAbreast> AddFour(const Frames& frames, Sums before) {
+  Sums a = before;
+  Sums b = frames.Stored(0);
+  Sums c = frames.Stored(1);
+  Sums d = frames.Stored(2);
+  // Of the header of a frame only the first 8 bytes count.
+  for (std::size_t i = 0; i < frames.size; i = std::max(i + 8, kFrameHeaderBytes)) {
+    Step<word>(a, frames[0] + i);
+    Step<word>(b, frames[1] + i);
+    Step<word>(c, frames[2] + i);
+    Step<word>(d, frames[3] + i);
+  }
+  return {a, b, c, d};
+}
+
+template <ReadWord word>
+Sums AddOne(const std::uint8_t* frame, std::size_t size, Sums sums) {
+  Step<word>(sums, frame);
+  return Add<word>(sums, {frame + kFrameHeaderBytes, size - kFrameHeaderBytes});
 }
 
 class File {
@@ -124,6 +167,8 @@ bool IsDamagedHeader(const LogHeader& header, std::size_t size) {
   if (size < kHeaderBytes) return true;
   const std::uint32_t magic = BigEndian(header.data());
   if ((magic & ~1U) != 0x377f0682U || BigEndian(&header[4]) != kVersion) return true;
+  const std::uint32_t page_size = BigEndian(&header[8]);
+  if (!std::has_single_bit(page_size) || page_size < 512 || page_size > 65536) return true;
   const Sums sums = SumsOf(std::span(header).first(24), (magic & 1U) != 0);
   return sums != Sums{BigEndian(&header[24]), BigEndian(&header[28])};
 }
@@ -134,30 +179,63 @@ struct Extent {
   std::uint64_t commits_behind = 0;  // ends of commits of this log, after the first broken frame
 };
 
-// Looks at no more than `frames_max` frames.
-Extent Follow(const File& log, const LogHeader& header, std::uint64_t frames_max) {
-  const bool big_endian = (BigEndian(header.data()) & 1U) != 0;
-  const std::span<const std::uint8_t> salt = std::span(header).subspan(16, sizeof(Salt));
-  std::vector<std::uint8_t> frame(kFrameHeaderBytes + BigEndian(&header[8]));
-  const auto page = std::span(frame).subspan(kFrameHeaderBytes);
-  Sums sums = {BigEndian(&header[24]), BigEndian(&header[28])};
-  Extent extent;
-  bool whole = true;
-  for (std::uint64_t i = 0; i < frames_max; ++i) {
-    if (log.ReadAt(kHeaderBytes + i * frame.size(), frame) != frame.size()) break;
-    const bool ours = std::ranges::equal(std::span(frame).subspan(8, salt.size()), salt);
-    if (whole && ours) {
-      sums = SumsOf(page, big_endian, SumsOf(std::span(frame).first(8), big_endian, sums));
+// Goes through the frames of a log, some at a time.
+class Follower {
+ public:
+  explicit Follower(const LogHeader& header)
+      : big_endian_((BigEndian(header.data()) & 1U) != 0),
+        size_(kFrameHeaderBytes + BigEndian(&header[8])),
+        sums_({BigEndian(&header[24]), BigEndian(&header[28])}) {
+    std::ranges::copy(std::span(header).subspan(16, sizeof(Salt)), salt_.begin());
+  }
+
+  // Looks at no more than `frames_max` frames.
+  Extent Follow(const File& log, std::uint64_t frames_max) {
+    constexpr std::uint64_t kAtOnce = 4 * kAbreast;
+    const auto chunk = std::make_unique_for_overwrite<std::uint8_t[]>(kAtOnce * size_);
+    for (std::uint64_t first = 0; first < frames_max;) {
+      const std::size_t wanted = std::min(kAtOnce, frames_max - first) * size_;
+      const std::size_t count =
+          log.ReadAt(kHeaderBytes + first * size_, {chunk.get(), wanted}) / size_;
+      if (count == 0) break;
+      for (std::size_t i = 0; i < count; i += kAbreast) {
+        Take({chunk.get() + i * size_, size_}, std::min(kAbreast, count - i));
+      }
+      first += count;
     }
-    whole = whole && ours && sums == Sums{BigEndian(&frame[16]), BigEndian(&frame[20])};
-    if (whole) {
-      ++extent.whole;
-    } else if (ours && BigEndian(&frame[4]) != 0) {
-      ++extent.commits_behind;
+    return extent_;
+  }
+
+ private:
+  // REQUIRES: count <= kAbreast
+  void Take(const Frames& frames, std::size_t count) {
+    std::array<Sums, kAbreast> all = {};
+    if (count == kAbreast && whole_) {
+      all = big_endian_ ? AddFour<BigEndian>(frames, sums_) : AddFour<LittleEndian>(frames, sums_);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool ours = std::equal(salt_.begin(), salt_.end(), frames[i] + 8);
+      if (whole_ && count < kAbreast) {
+        all.at(i) = big_endian_ ? AddOne<BigEndian>(frames[i], size_, sums_)
+                                : AddOne<LittleEndian>(frames[i], size_, sums_);
+      }
+      sums_ = frames.Stored(i);
+      whole_ = whole_ && ours && all.at(i) == sums_;
+      if (whole_) {
+        ++extent_.whole;
+      } else if (ours && BigEndian(frames[i] + 4) != 0) {
+        ++extent_.commits_behind;
+      }
     }
   }
-  return extent;
-}
+
+  const bool big_endian_;
+  const std::size_t size_;  // of a frame
+  Salt salt_ = {};
+  Sums sums_;  // up to here
+  bool whole_ = true;
+  Extent extent_;
+};
 
 bool IsBroken(const std::optional<Claim>& claim, const File& log, const LogHeader& header,
               std::size_t size) {
@@ -165,9 +243,10 @@ bool IsBroken(const std::optional<Claim>& claim, const File& log, const LogHeade
   if (size < kHeaderBytes) return claim.has_value();
   const bool of_this_log =
       claim && std::ranges::equal(std::span(header).subspan(16, sizeof(Salt)), claim->salt);
-  if (of_this_log) return Follow(log, header, claim->frames).whole < claim->frames;
+  if (of_this_log) return Follower(header).Follow(log, claim->frames).whole < claim->frames;
   if (claim) return false;  // it is about an earlier log
-  return Follow(log, header, std::numeric_limits<std::uint64_t>::max()).commits_behind >= 2;
+  return Follower(header).Follow(log, std::numeric_limits<std::uint64_t>::max()).commits_behind >=
+         2;
 }
 
 // Its first opener since the machine started has written to it.
