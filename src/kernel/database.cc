@@ -187,7 +187,8 @@ Result<int> Database::VersionAt(const Options& options, Clock& clock) {
   IL_TRY(const auto connection, sqlite::Connection::Open({.path = options.path,
                                                           .access = sqlite::Access::kReadOnly,
                                                           .busy_timeout = options.busy_timeout,
-                                                          .upkeep = sqlite::LogUpkeep::kByCaller}));
+                                                          .upkeep = sqlite::LogUpkeep::kByCaller,
+                                                          .waiting = sqlite::Waiting::kEager}));
   return connection->SchemaVersion();
 }
 

@@ -16,6 +16,7 @@
 #include "kernel/schema.h"
 #include "testing/child_process.h"
 #include "testing/lock_holder.h"
+#include "testing/raw_db.h"
 
 // `ic state` as hooks call it. Tests that begin with S and a number are lines of the list of what
 // ic was founded to do.
@@ -170,6 +171,22 @@ TEST_F(StateProcessTest, AWriterThatHoldsTheLockForSecondsDelaysTheOthersAndFail
   EXPECT_EQ(allowed, 1);
   EXPECT_EQ(throttled, 3);
   EXPECT_EQ(Get("count", "s"), "4\n");
+}
+
+// Another program that lets nobody else read holds up the opening already.
+TEST_F(StateProcessTest, TheTimeoutHoldsForTheOpeningToo) {
+  const testing::RawDb other(place_.database());
+  other.Run("PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT");
+  for (const std::vector<std::string>& call :
+       {std::vector<std::string>{"state", "get", "key", "s"}, {"state", "set", "key", "s", "1"}}) {
+    std::vector<std::string> timed = call;
+    timed.emplace_back("--timeout=50ms");
+    const auto process = place_.Start({timed});
+    EXPECT_TRUE(process->EndsWithin(milliseconds(2'000))) << call[1];
+    const Finished run = process->Finish();
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr("--timeout"));
+  }
 }
 
 TEST_F(StateProcessTest, ALockThatIsHeldLongerThanTheTimeoutIsExitCode2) {

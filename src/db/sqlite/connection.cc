@@ -144,7 +144,9 @@ Result<void> TryToEnterWal(sqlite3* db, const OpenOptions& options) {
 Result<void> FirstLook(sqlite3* db, const OpenOptions& options) {
   sqlite3_vfs* vfs = sqlite3_vfs_find(VfsName(options.vfs));
   IL_CHECK(vfs != nullptr);
-  const std::chrono::microseconds patience = std::max(kWalPatience, options.busy_timeout);
+  const std::chrono::microseconds patience = options.waiting == Waiting::kEager
+                                                 ? options.busy_timeout
+                                                 : std::max(kWalPatience, options.busy_timeout);
   std::chrono::microseconds waited{0};
   sqlite3_busy_timeout(db, 0);
   Result<void> done = TryToEnterWal(db, options);

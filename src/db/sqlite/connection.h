@@ -59,7 +59,7 @@ struct OpenOptions {
 
 // A connection to one SQLite file in WAL mode. Opening sets, in this order: busy_timeout,
 // journal_mode=WAL (only if it is not yet, so that concurrent openers never fail on it; they are
-// waited for at least 2.5 s, and as long as busy_timeout when that is longer), foreign_keys=ON,
+// waited for as long as busy_timeout, and with Waiting::kPatient at least 2.5 s), foreign_keys=ON,
 // synchronous by durability. A database file or parent directory that is a symlink is refused:
 // somebody else could point it elsewhere between two opens. A read-only connection, and one with
 // Journal::kAsFound, takes the journal mode it finds; the former refuses writes also by query_only.
