@@ -5,7 +5,6 @@
 
 #include <netinet/in.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "process_use.h"
 #include "report.h"
-#include "resident.h"
 #include "testing/server_process.h"
 #include "testing/ws_client.h"
 
@@ -148,10 +147,7 @@ double Percentile(std::vector<double>& sorted, double part) {
 }
 
 int Run() {
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
+  RaiseFileLimit();
   std::string directory = std::filesystem::temp_directory_path() / "fanout_bench.XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return 1;
   {

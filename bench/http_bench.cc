@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "http_load.h"
+#include "process_use.h"
 #include "report.h"
-#include "resident.h"
 #include "testing/server_process.h"
 
 namespace interlock::bench {

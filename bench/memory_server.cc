@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <csignal>
 #include <utility>
@@ -21,20 +22,37 @@
 namespace interlock::bench {
 namespace {
 
-std::string& Body() {
-  static std::string body;
-  return body;
+constexpr std::size_t kAnswersMax = 8;
+
+std::vector<MemoryAnswer>& Answers() {
+  static std::vector<MemoryAnswer> answers;
+  return answers;
 }
 
+// The handler of the answer of that number: a handler is a plain function, so each has its own.
+template <std::size_t number>
 boost::asio::awaitable<Result<http::Response>> Memory(http::App& /*app*/,
                                                       http::Request /*request*/) {
-  co_return http::Response::Json(200, Body());
+  static std::atomic<std::size_t> turn = 0;
+  const MemoryAnswer& answer = Answers()[number];
+  const std::string& body = answer.bodies[turn++ % answer.bodies.size()];
+  if (!body.empty()) co_return http::Response::Json(answer.status, body);
+  http::Response response;
+  response.status = answer.status;
+  co_return response;
 }
 
-constexpr std::array kRoutes = {
-    http::Route{http::Method::kGet, "/memory", Memory, "A body from memory.",
-                http::Access::kAnyone},
-};
+template <std::size_t... numbers>
+std::vector<http::Route> MakeRoutes(std::index_sequence<numbers...> /*all*/) {
+  constexpr std::array<http::Handler, kAnswersMax> kHandlers = {Memory<numbers>...};
+  std::vector<http::Route> routes;
+  routes.reserve(Answers().size());
+  for (const MemoryAnswer& answer : Answers()) {
+    routes.push_back({http::ParseMethod(answer.method), answer.path, kHandlers[routes.size()],
+                      "A body from memory.", http::Access::kAnyone});
+  }
+  return routes;
+}
 
 [[noreturn]] void Serve(int port_pipe) {
   SystemClock clock;
@@ -43,7 +61,8 @@ constexpr std::array kRoutes = {
   testing::FakeDatabase database;
   http::TestServices services(database, clock);
   http::App app = services.MakeApp(log);
-  const http::Router router(kRoutes);
+  const std::vector<http::Route> routes = MakeRoutes(std::make_index_sequence<kAnswersMax>());
+  const http::Router router(routes);
   http::Server server(router, app, clock, {});
   auto listening = http::ListenTcp("127.0.0.1", 0);
   IL_CHECK(listening.ok());
@@ -56,8 +75,13 @@ constexpr std::array kRoutes = {
 
 }  // namespace
 
-MemoryServer::MemoryServer(std::string body) {
-  Body() = std::move(body);
+MemoryServer::MemoryServer(std::string body)
+    : MemoryServer(std::vector<MemoryAnswer>{
+          {.method = "GET", .path = "/memory", .bodies = {std::move(body)}}}) {}
+
+MemoryServer::MemoryServer(std::vector<MemoryAnswer> answers) {
+  IL_CHECK(answers.size() <= kAnswersMax);
+  Answers() = std::move(answers);
   std::array<int, 2> ends = {};
   IL_CHECK(::pipe(ends.data()) == 0);
   child_ = ::fork();

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -28,6 +27,7 @@
 #include "db/migrate.h"
 #include "db/sqlite/connection.h"
 #include "http_load.h"
+#include "process_use.h"
 #include "report.h"
 #include "store/events.h"
 #include "store/messages.h"
@@ -70,15 +70,6 @@ std::string RequestFor(int i) {
   return "POST /api/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
          "Content-Length: " +
          std::to_string(json.size()) + "\r\n\r\n" + json;
-}
-
-// Processor time of a process so far, all its threads.
-double CpuSeconds(pid_t pid) {
-  clockid_t clock{};
-  timespec now{};
-  IL_CHECK(::clock_getcpuclockid(pid, &clock) == 0);
-  IL_CHECK(::clock_gettime(clock, &now) == 0);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
 struct Measured {

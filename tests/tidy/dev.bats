@@ -280,6 +280,44 @@ start_server() {
     "$tree/bench/results/a.json"
 }
 
+# A soak that writes down its call and ends with the given code.
+stand_in_soak() {
+  mkdir -p "$tree/build/release/bench/soak"
+  printf '#!%s\necho "soak $*" >>"%s"\nexit %d\n' "$(command -v bash)" "$calls" "$1" \
+    >"$tree/build/release/bench/soak/soak"
+  chmod +x "$tree/build/release/bench/soak/soak"
+  stand_in date 'echo 2026-01-02'
+  stand_in gnuplot ''
+}
+
+@test "bench soak runs ten minutes or as long as told, and draws only when asked" {
+  stand_in_soak 0
+  dev bench soak
+  [ "$status" -eq 0 ]
+  called 'soak 10 build/soak.csv'
+  never_called gnuplot
+  dev bench soak 0.5 --plot
+  [ "$status" -eq 0 ]
+  called 'soak 0.5 build/soak.csv'
+  grep -q 'gnuplot .*build/soak.png.* bench/soak.gnuplot' "$calls"
+  dev bench soak long
+  [ "$status" -eq 2 ]
+}
+
+@test "bench soak fails when something grew, after its picture is drawn" {
+  stand_in_soak 1
+  dev bench soak --plot
+  [ "$status" -eq 1 ]
+  grep -q 'gnuplot ' "$calls"
+}
+
+@test "bench does not run the soak among the others" {
+  stand_in_soak 0
+  dev bench
+  [ "$status" -eq 0 ]
+  never_called 'soak 10'
+}
+
 @test "a benchmark or fuzz target that fails, fails the command" {
   mkdir -p "$tree/build/release/bench" "$tree/build/fuzz/fuzz"
   printf '#!/bin/sh\nexit 3\n' >"$tree/build/release/bench/b"
