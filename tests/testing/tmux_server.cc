@@ -56,7 +56,13 @@ void TmuxServer::Open(const std::string& session, const std::string& window, Pro
   } else {
     Tmux({"new-session", "-d", "-x", "200", "-y", "50", "-s", session, "-n", window, shell});
   }
-  Await([&] { return std::filesystem::exists(file); });
+  // The shell makes the file, and then becomes the program.
+  const std::string running = "\n" + window + ":cat\n";
+  Await([&] {
+    const std::vector<std::string> list = {
+        "list-panes", "-s", "-t", "=" + session, "-F", "#{window_name}:#{pane_current_command}"};
+    return ("\n" + Tmux(list)).find(running) != std::string::npos;
+  });
   // tmux knows the program's wish when it knows the title that was set after it.
   if (program == Program::kKnowsPastes) {
     Await([&] { return Tmux({"list-panes", "-a", "-F", "#{pane_title}"}) == "asked\n"; });
