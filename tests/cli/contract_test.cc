@@ -2,18 +2,23 @@
 // everything as it was. The commands are those of the table, so that none is forgotten.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/id.h"
 #include "cli/command.h"
 #include "cli/ic_process.h"
+#include "testing/raw_db.h"
 
 namespace interlock {
 namespace {
@@ -23,6 +28,7 @@ using testing::Finished;
 using ::testing::HasSubstr;
 using testing::IcCall;
 using testing::IcPlace;
+using ::testing::IsEmpty;
 using Words = std::vector<std::string>;
 
 enum class Uses { kNothing, kReads, kWrites };
@@ -112,6 +118,55 @@ std::string Bytes(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// What the connections that this process opens do while it lives: finds every write that is not
+// inside a transaction begun with BEGIN IMMEDIATE. A transaction that begins by reading and writes
+// later fails, without waiting, when another one has written in between.
+class WriteTrace {
+ public:
+  WriteTrace() {
+    the_one_ = this;
+    sqlite3_auto_extension(reinterpret_cast<void (*)()>(Attach));
+  }
+  ~WriteTrace() {
+    sqlite3_cancel_auto_extension(reinterpret_cast<void (*)()>(Attach));
+    the_one_ = nullptr;
+  }
+  WriteTrace(const WriteTrace&) = delete;
+  WriteTrace& operator=(const WriteTrace&) = delete;
+
+  int begun = 0;                    // for writing
+  int writes = 0;                   // statements
+  std::vector<std::string> strays;  // those of them that are outside
+
+ private:
+  static int Attach(sqlite3* db, char** /*message*/, const sqlite3_api_routines* /*api*/) {
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, OnStatement, db);
+  }
+  static int OnStatement(unsigned /*event*/, void* db, void* statement, void* /*text*/) {
+    if (the_one_ == nullptr) return 0;
+    the_one_->Note(static_cast<sqlite3*>(db), static_cast<sqlite3_stmt*>(statement));
+    return 0;
+  }
+  void Note(sqlite3* db, sqlite3_stmt* statement) {
+    const std::string text = sqlite3_sql(statement);
+    if (text.starts_with("BEGIN")) {
+      immediate_[db] = text == "BEGIN IMMEDIATE";
+      if (immediate_[db]) ++begun;
+      return;
+    }
+    if (sqlite3_stmt_readonly(statement) != 0) return;
+    const bool sets_up = text.starts_with("PRAGMA ") && !text.contains("_version=") &&
+                         !text.contains("application_id=");  // those are kept in the file
+    if (sets_up) return;
+    ++writes;
+    const bool open = sqlite3_get_autocommit(db) == 0;
+    if (!open || !immediate_[db]) strays.push_back(text);
+  }
+
+  static inline WriteTrace* the_one_ = nullptr;
+  std::map<sqlite3*, bool> immediate_;  // how the last transaction began
+};
+
 class ContractTest : public ::testing::Test {
  protected:
   ContractTest() {
@@ -177,6 +232,48 @@ TEST_F(ContractTest, EveryCommandHasASampleAndEverySampleWorks) {
     EXPECT_LE(finished.exit_code, 1) << path << ": " << finished.err;
   }
   for (const auto& [path, sample] : Samples()) EXPECT_TRUE(paths.contains(path)) << path;
+}
+
+TEST_F(ContractTest, S05EveryWriteOfEveryCommandIsInATransactionThatBeganAsOne) {
+  const fs::path before = fs::current_path();
+  fs::current_path(place_.path());
+  SystemClock clock;
+  Csprng random;
+  WriteTrace trace;
+  const auto run = [&](const Words& words, const fs::path& database) {
+    const IcCall call = Call(words);
+    std::vector<const char*> arguments;
+    arguments.reserve(call.arguments.size());
+    for (const std::string& argument : call.arguments) arguments.push_back(argument.c_str());
+    cli::Context context({.clock = clock,
+                          .random = random,
+                          .input = -1,
+                          .environment = [&](const char* name) -> std::optional<std::string> {
+                            if (std::string_view(name) == "INTERCORE_DB") return database.string();
+                            if (std::string_view(name) != "INTERCORE_LOCK_DIR") return std::nullopt;
+                            return (place_.path() / "locks").string();
+                          }});
+    const cli::Outcome outcome = cli::Run(context, arguments);
+    context.Finish();
+    EXPECT_LE(outcome.exit_code, 1) << words.front() << ": " << outcome.err;
+  };
+  run({"init"}, place_.path() / "new.db");
+  EXPECT_GT(trace.writes, 20) << "the tables";
+  for (const cli::Command* command : AllCommands()) {
+    const int begun = trace.begun;
+    run(Right(*command), place_.database());
+    if (UsesOf(*command) == Uses::kWrites) {
+      EXPECT_GT(trace.begun, begun) << command->path;
+    }
+    EXPECT_THAT(trace.strays, IsEmpty()) << command->path;
+  }
+  EXPECT_GT(trace.writes, 40);
+  // That it sees one that does otherwise.
+  const testing::RawDb raw(place_.path() / "raw.db");
+  raw.Run("CREATE TABLE t (x)");
+  raw.Run("BEGIN; SELECT * FROM t; INSERT INTO t VALUES (1); COMMIT");
+  EXPECT_GE(trace.strays.size(), 2U);
+  fs::current_path(before);
 }
 
 TEST_F(ContractTest, S28AWrongCommandLineIs3AndChangesNothing) {

@@ -172,6 +172,16 @@ Finished IcProcess::Finish() {
   return {code, FileText(out_), FileText(err_)};
 }
 
+std::vector<std::string> OpenFilesOf(pid_t pid) {
+  std::vector<std::string> names;
+  for (const auto& file : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code gone;
+    names.push_back(fs::read_symlink(file, gone).string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 fs::path IcPlace::program() { return fs::path(INTERLOCK_BIN_DIR) / "ic"; }
 
 Finished IcPlace::Run(const IcCall& call) const { return IcProcess(call, path()).Finish(); }

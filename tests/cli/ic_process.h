@@ -71,6 +71,9 @@ class IcProcess {
   int pidfd_ = -1;
 };
 
+// What a process has open, as the kernel names it, in order: paths, "anon_inode:inotify", ….
+std::vector<std::string> OpenFilesOf(pid_t pid);
+
 // A new directory in which `ic` is called as hooks call it.
 class IcPlace {
  public:

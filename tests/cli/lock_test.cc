@@ -140,6 +140,26 @@ TEST_F(LockTest, AWaitEndsWithOneWhenItsTimeIsUp) {
   EXPECT_EQ(place_.Run(before).exit_code, 1);
 }
 
+TEST_F(LockTest, AWaitOpensNoDatabaseAndNoMoreFilesWithTime) {
+  place_.Init();
+  ASSERT_EQ(
+      Lock({"acquire", "build", "all", fmt::format("--owner={}:{}", ::getpid(), Host())}).exit_code,
+      0);
+  const auto waiter =
+      place_.Start(Call({"acquire", "build", "all", "--owner=b", "--timeout=120s"}));
+  EXPECT_FALSE(waiter->EndsWithin(milliseconds(200)));
+  const std::vector<std::string> before = testing::OpenFilesOf(waiter->pid());
+  EXPECT_EQ(std::ranges::count_if(
+                before, [](const std::string& file) { return file.contains("intercore.db"); }),
+            0);
+  for (int i = 0; i < 20; ++i) {  // others come and go beside it, which it is woken for
+    EXPECT_EQ(Lock({"acquire", "build", "other", "--owner=c"}).exit_code, 0);
+    EXPECT_EQ(Lock({"release", "build", "other", "--owner=c"}).exit_code, 0);
+  }
+  EXPECT_FALSE(waiter->EndsWithin(milliseconds(100)));
+  EXPECT_EQ(testing::OpenFilesOf(waiter->pid()), before);
+}
+
 TEST_F(LockTest, ManyProcessesAreNeverInsideTogether) {
   // Each adds one to a number, in steps that any overlap would tear, with another directory as
   // witness: mkdir of it fails if somebody is inside.

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "cli/ic_process.h"
@@ -100,11 +98,7 @@ TEST_F(StateWaitTest, AValueThatExpiredIsNotWaitedOut) {
 }
 
 bool HasInotify(pid_t pid) {
-  const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd");
-  return std::ranges::any_of(files, [](const std::filesystem::directory_entry& file) {
-    std::error_code gone;
-    return std::filesystem::read_symlink(file, gone) == "anon_inode:inotify";
-  });
+  return std::ranges::count(testing::OpenFilesOf(pid), "anon_inode:inotify") == 1;
 }
 
 // Once it has settled it looks once a second, and is woken when the file changes.
@@ -118,6 +112,20 @@ TEST_F(StateWaitTest, ItSleepsWhileNothingHappens) {
   EXPECT_TRUE(HasInotify(wait->pid()));
   Set("1");
   EXPECT_EQ(wait->Finish().out, "1\n");
+}
+
+TEST_F(StateWaitTest, S25ItHasTheFileOpenOnceHoweverOftenItLooks) {
+  Set("1");
+  const auto wait = Wait({"--since-version=1000"});
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(200)));
+  const std::vector<std::string> before = testing::OpenFilesOf(wait->pid());
+  const std::string file = place_.database().string();
+  for (const std::string& name : {file, file + "-wal", file + "-shm"}) {
+    EXPECT_EQ(std::ranges::count(before, name), 1) << name;
+  }
+  for (int i = 0; i < 20; ++i) Set(std::to_string(i));
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100)));
+  EXPECT_EQ(testing::OpenFilesOf(wait->pid()), before);
 }
 
 TEST_F(StateWaitTest, SignalsEndItAndLeaveTheFileSound) {
