@@ -148,6 +148,7 @@ TEST(KeyringTest, WhatIsNotAKeysFileIsRefusedWithTheLine) {
       {"projects: dev\n", "line 1"},
       {"\nprojects:\n  dev: alpha\n", "line 3"},
       {"projects:\n  dev: [alpha]\n", "line 2"},
+      {"projects:\n  dev: {keys: [\xFF]}\n", "line 2"},
       {"projects:\n  dev:\n    keys: alpha\n", "line 3"},
       {"projects:\n  dev:\n    keys: {a: b}\n", "line 3"},
       {"projects:\n  dev:\n    keys:\n      - [a]\n", "line 4"},

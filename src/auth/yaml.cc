@@ -39,13 +39,20 @@ class Inspector final : public YAML::EventHandler {
 
 // The library reads up to the first of some control characters and takes that for the end.
 Result<void> RefuseBinary(std::string_view text) {
-  const auto bad = std::find_if(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
-  });
-  if (bad == text.end() && IsUtf8(text)) return {};
-  if (bad == text.end()) return Error(Errc::kInvalidArgument, "the text is not UTF-8");
-  const auto line = 1 + std::count(text.begin(), bad, '\n');
-  return Error(Errc::kInvalidArgument, fmt::format("line {}: there is a control character", line));
+  const auto refused = [text](std::size_t at, std::string_view what) {
+    const auto line = 1 + std::ranges::count(text.substr(0, at), '\n');
+    return Error(Errc::kInvalidArgument, fmt::format("line {}: {}", line, what));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Unit unit = FirstUtf8Unit(text.substr(at));
+    if (!unit.valid) return refused(at, "the text is not UTF-8");
+    const char c = text[at];
+    if (unit.code_point < 0x20 && c != '\t' && c != '\n' && c != '\r') {
+      return refused(at, "there is a control character");
+    }
+    at += unit.size;
+  }
+  return {};
 }
 
 }  // namespace
