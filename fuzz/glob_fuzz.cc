@@ -1,23 +1,33 @@
-// Three texts, one per line: two patterns and a path. The patterns must be accepted, match and
-// overlap as the slow matcher says; every witness is a path of both; no path at hand that both
-// match may be denied.
+// Three texts, one per line: two patterns and a path. The patterns must be accepted, match and,
+// where they are short, overlap exactly as the slow matcher says, whichever is asked first; every
+// witness is a path of both; no path at hand that both match may be denied; the keys under which
+// storage looks for overlapping patterns miss none; what covers another leaves no path of it at
+// hand out; what is equal in canonical form matches the same.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "glob/cover.h"
 #include "glob/overlap.h"
 #include "glob/prefix.h"
+#include "targets.h"
 #include "testing/slow_glob.h"
 
-namespace interlock::glob {
+namespace interlock::fuzz {
 namespace {
 
+using glob::IsPath;
+using glob::Overlap;
+using glob::OverlapKeys;
+using glob::Pattern;
+using glob::PrefixKey;
 using ::interlock::testing::SlowGlob;
 
 struct Both {
@@ -39,6 +49,27 @@ std::optional<Both> ParseBoth(std::string_view text) {
   return Both{std::move(fast).value(), std::move(*slow)};
 }
 
+// The slow matcher takes milliseconds for patterns that are not short, and looks at every code
+// point of a class.
+constexpr std::size_t kSlowBytesMax = 24;
+
+void CheckSlowly(const Both& a, const Both& b, bool overlaps) {
+  if (a.fast.text().size() > kSlowBytesMax || b.fast.text().size() > kSlowBytesMax) return;
+  IL_CHECK(a.slow.Overlaps(b.slow) == overlaps);
+  IL_CHECK(b.slow.Overlaps(a.slow) == overlaps);
+}
+
+// Of `a` and the paths that are in it but not in `b`.
+void CheckCover(const Both& a, const Both& b, const std::vector<std::string>& paths) {
+  glob::Budget budget;
+  const auto uncovered = glob::Uncovered(a.fast, std::span(&b.fast, 1), budget);
+  if (!uncovered.ok()) return;
+  if (*uncovered) IL_CHECK(a.Matches(**uncovered) && !b.Matches(**uncovered), **uncovered);
+  for (const std::string& path : paths) {
+    IL_CHECK(*uncovered || !a.Matches(path) || b.Matches(path), path);
+  }
+}
+
 void CheckPair(const Both& a, const Both& b, std::string_view path) {
   const auto answer = Overlap(a.fast, b.fast);
   const auto mirrored = Overlap(b.fast, a.fast);
@@ -52,10 +83,14 @@ void CheckPair(const Both& a, const Both& b, std::string_view path) {
     const auto own = Overlap(one->fast, one->fast);
     if (own.ok() && *own) paths.push_back(**own);
   }
+  CheckSlowly(a, b, answer->has_value());
+  CheckCover(a, b, paths);
+  const bool same = a.fast.canonical() == b.fast.canonical();
   for (const std::string& candidate : paths) {
     const bool in_a = a.Matches(candidate);
     const bool in_b = b.Matches(candidate);
     IL_CHECK(!(in_a && in_b) || answer->has_value(), candidate);
+    IL_CHECK(!same || in_a == in_b, candidate);
   }
   if (!*answer) return;
   IL_CHECK(IsPath(**answer) && a.Matches(**answer) && b.Matches(**answer), **answer);
@@ -63,7 +98,10 @@ void CheckPair(const Both& a, const Both& b, std::string_view path) {
   IL_CHECK(OverlapKeys(b.fast).Contains(PrefixKey(a.fast)));
 }
 
-void Run(std::string_view input) {
+}  // namespace
+
+void FuzzGlob(std::string_view input) {
+  if (input.size() > 512) return;  // the slow matcher is slow
   std::string_view line[3];
   for (std::string_view& text : line) {
     const std::size_t end = input.find('\n');
@@ -75,11 +113,6 @@ void Run(std::string_view input) {
   if (a && b) CheckPair(*a, *b, line[2]);
 }
 
-}  // namespace
-}  // namespace interlock::glob
+}  // namespace interlock::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size > 512) return 0;  // the slow matcher is slow
-  interlock::glob::Run({reinterpret_cast<const char*>(data), size});
-  return 0;
-}
+IL_FUZZ_ENTRY(FuzzGlob);

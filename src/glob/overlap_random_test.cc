@@ -92,6 +92,24 @@ TEST(OverlapRandomTest, NoCommonPathIsMissed) {
   EXPECT_GT(shared, rounds);
 }
 
+TEST(OverlapRandomTest, TheSlowDecisionIsTheSame) {
+  std::mt19937_64 rng(testing::TestSeed());
+  const std::vector<Pattern> pool = MakePool(rng);
+  constexpr std::size_t kShort = 24;  // the slow one is slow
+  const std::size_t pairs = kSlowBuild ? 200 : 5'000;
+  std::size_t compared = 0;
+  while (compared < pairs) {
+    const Pattern& a = pool[Below(rng, kPool)];
+    const Pattern& b = pool[Below(rng, kPool)];
+    if (a.text().size() > kShort || b.text().size() > kShort) continue;
+    ++compared;
+    const SlowGlob slow_a = SlowGlob::Parse(a.text()).value();
+    const SlowGlob slow_b = SlowGlob::Parse(b.text()).value();
+    ASSERT_EQ(Overlap(a, b).value().has_value(), slow_a.Overlaps(slow_b))
+        << a.text() << " and " << b.text();
+  }
+}
+
 TEST(OverlapRandomTest, EqualCanonicalTextsMatchTheSamePaths) {
   std::mt19937_64 rng(testing::TestSeed());
   const std::vector<Pattern> pool = MakePool(rng);

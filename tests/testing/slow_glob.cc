@@ -1,7 +1,10 @@
 #include "testing/slow_glob.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <set>
+#include <utility>
 
 namespace interlock::testing {
 namespace {
@@ -142,6 +145,65 @@ bool SegmentMatches(const std::u32string& pattern, const std::u32string& text) {
   return at[text.size()];
 }
 
+// One character of each sort that the segments tell apart: the ends of classes, plain characters,
+// their neighbours, and one that nobody names.
+std::set<char32_t> Sorts(const std::u32string& a, const std::u32string& b) {
+  std::set<char32_t> sorts = {U'\U000EFFF0'};
+  const auto add = [&](char32_t c) {
+    for (const auto near : {char32_t(c - 1), c, char32_t(c + 1)}) {
+      const bool scalar = near != 0 && near <= 0x10FFFF && (near < 0xD800 || near > 0xDFFF);
+      if (scalar && near != U'/') sorts.insert(near);
+    }
+  };
+  for (const std::u32string* segment : {&a, &b}) {
+    for (std::size_t i = 0; i < segment->size(); i = ElementEnd(*segment, i)) {
+      if ((*segment)[i] == U'[') {
+        for (const auto& [lo, hi] : ReadClass(*segment, i).ranges) {
+          add(lo);
+          add(hi);
+        }
+      } else {
+        add((*segment)[(*segment)[i] == U'\\' ? i + 1 : i]);
+      }
+    }
+  }
+  // Around what cannot stand in a path, as a range may end there.
+  sorts.insert({U'.', U'0', U'\uD7FF', U'\uE000'});
+  return sorts;
+}
+
+bool Takes(const std::u32string& pattern, std::size_t i, char32_t c) {
+  if (pattern[i] == U'[') return ReadClass(pattern, i).Has(c);
+  return pattern[i] == U'?' || pattern[i] == U'*' || c == pattern[pattern[i] == U'\\' ? i + 1 : i];
+}
+
+// Whether one name fits both: places in both patterns, and how much of ".." was read (3: it is
+// another name).
+bool NamesOverlap(const std::u32string& a, const std::u32string& b) {
+  using Place = std::array<std::size_t, 3>;
+  const std::set<char32_t> sorts = Sorts(a, b);
+  std::set<Place> seen;
+  std::vector<Place> open;
+  const auto reach = [&](const Place& place) {
+    if (seen.insert(place).second) open.push_back(place);
+  };
+  reach({0, 0, 0});
+  while (!open.empty()) {
+    const auto [i, j, dots] = open.back();
+    open.pop_back();
+    if (i == a.size() && j == b.size() && dots == 3) return true;
+    if (i < a.size() && a[i] == U'*') reach({i + 1, j, dots});
+    if (j < b.size() && b[j] == U'*') reach({i, j + 1, dots});
+    if (i == a.size() || j == b.size()) continue;
+    for (const char32_t c : sorts) {
+      if (!Takes(a, i, c) || !Takes(b, j, c)) continue;
+      reach({a[i] == U'*' ? i : ElementEnd(a, i), b[j] == U'*' ? j : ElementEnd(b, j),
+             c == U'.' && dots < 2 ? dots + 1 : 3});
+    }
+  }
+  return false;
+}
+
 std::vector<std::u32string> Split(const std::u32string& text) {
   std::vector<std::u32string> parts(1);
   for (const char32_t c : text) {
@@ -213,6 +275,46 @@ std::optional<SlowGlob> SlowGlob::Parse(std::string_view text) {
   }
   if (bytes > 8192) return std::nullopt;
   return glob;
+}
+
+bool SlowGlob::SegmentsOverlap(const Segments& a, const Segments& b) {
+  using Place = std::pair<std::size_t, std::size_t>;
+  std::set<Place> seen;
+  std::vector<Place> open;
+  const auto reach = [&](std::size_t i, std::size_t j) {
+    if (seen.emplace(i, j).second) open.emplace_back(i, j);
+  };
+  // Where a pattern may be once it has read one more name.
+  const auto after = [](const Segments& segments, std::size_t i) {
+    std::vector<std::size_t> places;
+    if (segments[i] == U"**") places.push_back(i);
+    if (segments[i] != U"**" || i + 1 == segments.size()) places.push_back(i + 1);
+    return places;
+  };
+  const auto may_be_none = [](const Segments& segments, std::size_t i) {
+    return segments[i] == U"**" && i + 1 < segments.size();
+  };
+  reach(0, 0);
+  while (!open.empty()) {
+    const auto [i, j] = open.back();
+    open.pop_back();
+    if (i == a.size() && j == b.size()) return true;
+    if (i < a.size() && may_be_none(a, i)) reach(i + 1, j);
+    if (j < b.size() && may_be_none(b, j)) reach(i, j + 1);
+    if (i == a.size() || j == b.size()) continue;
+    if (!NamesOverlap(a[i], b[j])) continue;  // "**" as a name is "*", which takes any
+    for (const std::size_t next_i : after(a, i)) {
+      for (const std::size_t next_j : after(b, j)) reach(next_i, next_j);
+    }
+  }
+  return false;
+}
+
+bool SlowGlob::Overlaps(const SlowGlob& other) const {
+  return std::ranges::any_of(expansions_, [&](const Segments& a) {
+    return std::ranges::any_of(other.expansions_,
+                               [&](const Segments& b) { return SegmentsOverlap(a, b); });
+  });
 }
 
 bool SlowGlob::Matches(std::string_view path) const {

@@ -17,12 +17,17 @@ class SlowGlob {
 
   bool Matches(std::string_view path) const;
 
+  // Whether there is a path that both match: every pair of places in the two patterns that some
+  // text leads to is tried. For short patterns; the work grows with the square of their lengths.
+  bool Overlaps(const SlowGlob& other) const;
+
  private:
   using Segments = std::vector<std::u32string>;
 
   static bool ExpandFrom(const std::u32string& text, std::size_t from,
                          std::vector<std::u32string>& out);
   bool Add(const std::u32string& expansion);
+  static bool SegmentsOverlap(const Segments& a, const Segments& b);
 
   std::vector<Segments> expansions_;
 };

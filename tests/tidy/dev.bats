@@ -14,7 +14,7 @@ setup() {
     >"$tree/packages.txt"
   echo '{}' >"$tree/CMakePresets.json"
   local tool
-  for tool in awk bash cat chmod cp curl dirname env find git grep id mkdir nproc readlink \
+  for tool in awk bash cat chmod cp curl dirname env find git grep id mkdir nproc readlink rm \
     sed seq sleep sort tail touch tr true xargs; do
     ln -s "$(command -v "$tool")" "$tools/$tool"
   done
@@ -325,9 +325,49 @@ stand_in_soak() {
   chmod +x "$tree/build/release/bench/b" "$tree/build/fuzz/fuzz/f"
   dev bench
   [ "$status" -eq 1 ]
+  fuzz_target canary_fuzz "$canary_finds"
   dev fuzz f 1
   [ "$status" -eq 1 ]
   [[ $output == *'build/crashes/f/'* ]]
+}
+
+# fuzz_target NAME BODY
+fuzz_target() {
+  mkdir -p "$tree/build/fuzz/fuzz"
+  printf '#!/bin/sh\necho "%s $*" >>"%s"\n%s\n' "$1" "$calls" "$2" >"$tree/build/fuzz/fuzz/$1"
+  chmod +x "$tree/build/fuzz/fuzz/$1"
+}
+canary_finds='echo "check failed: the planted bug"; : >build/crashes/canary_fuzz/crash-1; exit 77'
+
+@test "fuzz runs each target once, with what the tree knows, after one that must fail" {
+  fuzz_target canary_fuzz "$canary_finds"
+  fuzz_target a_fuzz ''
+  fuzz_target b_fuzz ''
+  mkdir -p "$tree/fuzz/corpus/a_fuzz"
+  dev fuzz 3
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^canary_fuzz ' "$calls")" -eq 1 ]
+  [ "$(grep -c '^a_fuzz .*-max_total_time=3 .* build/corpus/a_fuzz fuzz/corpus/a_fuzz$' \
+    "$calls")" -eq 1 ]
+  [ "$(grep -c '^b_fuzz .* build/corpus/b_fuzz$' "$calls")" -eq 1 ]
+  : >"$calls"
+  dev fuzz a_fuzz
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^a_fuzz .*-max_total_time=60 ' "$calls")" -eq 1 ]
+  never_called '^b_fuzz'
+}
+
+@test "fuzz fails when the target that must fail does not, or fails at something else" {
+  fuzz_target a_fuzz ''
+  fuzz_target canary_fuzz ''
+  dev fuzz 1
+  [ "$status" -eq 1 ]
+  [[ $output == *'cannot be trusted'* ]]
+  fuzz_target canary_fuzz 'echo "no such library"; exit 1'
+  dev fuzz 1
+  [ "$status" -eq 1 ]
+  [[ $output == *'not at its planted bug'* ]]
+  never_called '^a_fuzz'
 }
 
 # A repository with a.cc and b.h (included by b_user.cc) on origin/main, and stand-ins for the
