@@ -16,9 +16,17 @@ Error Refusal(std::string_view path, std::string_view rule, std::string what_to_
       .WithDetail("do", std::move(what_to_do));
 }
 
-bool LiesBelow(const fs::path& path, const fs::path& directory) {
-  const fs::path below = path.lexically_relative(directory);
-  return !below.empty() && below != "." && *below.begin() != "..";
+// The way from the directory to what lies below it; empty when it does not.
+fs::path Below(const fs::path& path, const fs::path& directory) {
+  fs::path below = path.lexically_relative(directory);
+  return below == "." || (!below.empty() && *below.begin() == "..") ? fs::path() : below;
+}
+
+// Without symlinks; as it is when it cannot be looked at.
+fs::path Real(const fs::path& directory) {
+  std::error_code failure;
+  fs::path real = fs::weakly_canonical(directory, failure);
+  return failure ? directory : real;
 }
 
 Result<fs::path> Validated(const std::string& text, const fs::path& directory) {
@@ -33,12 +41,23 @@ Result<fs::path> Validated(const std::string& text, const fs::path& directory) {
   if (clean.string().find("..") != std::string::npos) {
     return Refusal(text, "holds '..'", "go to the directory that holds it, and name it from there");
   }
-  fs::path absolute = (directory / clean).lexically_normal();
-  if (!LiesBelow(absolute, directory)) {
+  const fs::path real = Real(directory);
+  const fs::path absolute = (directory / clean).lexically_normal();
+  fs::path below = Below(absolute, directory);
+  if (below.empty()) below = Below(absolute, real);
+  if (below.empty()) {
     return Refusal(text, fmt::format("is not under the current directory {}", directory.string()),
                    "run ic from a directory above it, or set INTERCORE_DB to that path");
   }
-  return absolute;
+  fs::path path = real / below;
+  const fs::path place = Real(path.parent_path());
+  if (place != real && Below(place, real).empty()) {
+    return Refusal(text,
+                   fmt::format("leads out of the current directory {} through a symlink, to {}",
+                               directory.string(), place.string()),
+                   "set INTERCORE_DB to the path that is meant");
+  }
+  return path;
 }
 
 }  // namespace
@@ -47,7 +66,8 @@ Result<fs::path> Locate(const Wish& wish) {
   const fs::path directory = wish.directory.lexically_normal();
   if (wish.flag) return Validated(*wish.flag, directory);
   if (wish.environment && !wish.environment->empty()) {
-    return (directory / *wish.environment).lexically_normal();
+    const fs::path named = *wish.environment;
+    return ((named.is_absolute() ? directory : Real(directory)) / named).lexically_normal();
   }
   const fs::path name = fs::path(".clavain") / "intercore.db";
   for (fs::path level = directory;; level = level.parent_path()) {

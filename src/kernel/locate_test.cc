@@ -40,6 +40,47 @@ TEST(LocateTest, AFlagMustNameADatabaseBelowTheDirectory) {
   EXPECT_FALSE(Flag(std::string("a\0.db", 5)).ok());
 }
 
+TEST(LocateTest, AFlagMustNotLeadOutThroughASymlink) {
+  const TempDir temp;
+  const fs::path here = temp.path() / "here";
+  fs::create_directories(here / "inside/deep");
+  fs::create_directories(temp.path() / "outside/deep");
+  fs::create_directory_symlink(temp.path() / "outside", here / "out");
+  fs::create_directory_symlink("inside", here / "in");
+  const auto flag = [&here](std::string text) {
+    return Locate({.flag = std::move(text), .environment = {}, .directory = here});
+  };
+  for (const char* const path : {"out/x.db", "out/deep/x.db", "out/deep/to/be/made/x.db"}) {
+    const Result<fs::path> found = flag(path);
+    ASSERT_FALSE(found.ok()) << path;
+    EXPECT_EQ(found.error().exit_code(), 2);
+    EXPECT_THAT(found.error().message(), HasSubstr("path validation"));
+    EXPECT_THAT(found.error().message(), HasSubstr("symlink"));
+  }
+  EXPECT_EQ(flag("in/deep/x.db").value(), here / "in/deep/x.db") << "it stays inside";
+  EXPECT_EQ(flag("to/be/made/x.db").value(), here / "to/be/made/x.db");
+}
+
+TEST(LocateTest, TheDirectoryGoesByAnyOfItsNames) {
+  const TempDir temp;
+  const fs::path real = fs::canonical(temp.path()) / "real";
+  const fs::path link = temp.path() / "link";
+  fs::create_directory(real);
+  fs::create_directory_symlink("real", link);
+  for (const fs::path& directory : {real, link}) {
+    const auto flag = [&directory](std::string text) {
+      return Locate({.flag = std::move(text), .environment = {}, .directory = directory});
+    };
+    EXPECT_EQ(flag("x.db").value(), real / "x.db");
+    EXPECT_EQ(flag((directory / "x.db").string()).value(), real / "x.db");
+    EXPECT_EQ(flag((real / "x.db").string()).value(), real / "x.db");
+    EXPECT_EQ(Locate({.flag = {}, .environment = "x.db", .directory = directory}).value(),
+              real / "x.db");
+  }
+  EXPECT_FALSE(
+      Locate({.flag = (temp.path() / "x.db").string(), .environment = {}, .directory = link}).ok());
+}
+
 TEST(LocateTest, TheEnvironmentMayNameAFileAnywhere) {
   const auto named = [](std::string text) {
     return Locate({.flag = {}, .environment = std::move(text), .directory = "/some/where"}).value();
