@@ -97,7 +97,9 @@ class Walk {
     if (::fstat(at_.get(), &found) != 0) {
       return LockSystemError(errno, fmt::format("looking at {}", path));
     }
-    if ((exposed_ || last) && found.st_uid != ::geteuid()) return Foreign(path, found.st_uid);
+    const bool ours = found.st_uid == ::geteuid();
+    if (last && !ours) return Foreign(path, found.st_uid);
+    if (exposed_ && !ours && found.st_uid != kAdministrator) return Foreign(path, found.st_uid);
     if ((found.st_mode & S_IWOTH) != 0) exposed_ = true;
     return {};
   }

@@ -158,7 +158,8 @@ std::optional<int> LockDirectory::MakeAndRename(const std::string& made, const s
 }
 
 Holder LockDirectory::Judge(const LockOwner& owner) const {
-  if (!IsSameHost(owner.host, world_->self.host)) return Holder::kElsewhere;
+  const bool here = owner.host.empty() || IsSameHost(owner.host, world_->self.host);
+  if (!here) return Holder::kElsewhere;
   return IsAlive(owner.pid, owner.start) ? Holder::kHere : Holder::kGone;
 }
 

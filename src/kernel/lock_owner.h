@@ -12,7 +12,8 @@
 //
 //   {"pid":4711,"host":"build7","owner":"4711:build7","created":1767323045,"start":88211}
 //
-// `start` may be absent. Pure functions.
+// `start` may be absent. A host that is empty names no other machine, so it is this one. Pure
+// functions.
 namespace interlock::kernel {
 
 struct LockOwner {
