@@ -1,7 +1,10 @@
 #include "kernel/database.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <system_error>
 
 #include "db/sqlite/log_check.h"
@@ -24,7 +27,11 @@ sqlite::OpenOptions SqliteOptions(const Database::Options& options, sqlite::Acce
           .owner = std::string(schema.program)};
 }
 
+// What to do, where the error does not say it already.
 Error WithRemedy(Error error, const fs::path& path) {
+  const bool said =
+      std::ranges::any_of(error.details(), [](const auto& detail) { return detail.first == "do"; });
+  if (said) return error;
   const auto remedy = [&]() -> std::string {
     switch (error.code()) {
       case Errc::kBusy:
@@ -45,6 +52,8 @@ Error WithRemedy(Error error, const fs::path& path) {
             "look at {} and its -wal and -shm files: who owns them, may you read "
             "and write them, is the disk sound?",
             path.string());
+      case Errc::kOutcomeUnknown:
+        return "do it again, which finds out; is the disk full or failing?";
       default:
         return {};
     }
@@ -53,13 +62,8 @@ Error WithRemedy(Error error, const fs::path& path) {
   return std::move(error).WithDetail("do", remedy);
 }
 
-Result<void> MustExist(const fs::path& path) {
+Result<void> RefuseLinks(const fs::path& path) {
   std::error_code failure;
-  const fs::file_status status = fs::symlink_status(path, failure);
-  if (status.type() == fs::file_type::not_found) {
-    return Error(Errc::kCantOpen, fmt::format("there is no database at {}", path.string()))
-        .WithDetail("do", "run 'ic init' to make one");
-  }
   for (const fs::path& part : {path, path.parent_path()}) {
     if (!fs::is_symlink(part, failure)) continue;
     return Error(Errc::kCantOpen, fmt::format("{} is a symlink, and whoever can change it decides "
@@ -70,6 +74,37 @@ Result<void> MustExist(const fs::path& path) {
   return {};  // anything else that is wrong with it is found, and named, when it is opened
 }
 
+// SQLite takes an empty file for a new one and deletes the log beside it, where what was committed
+// last may be.
+Result<void> RefuseToLoseLog(const fs::path& path) {
+  std::error_code failure;
+  const auto log = fs::file_size(path.string() + "-wal", failure);
+  if (failure || log == 0) return {};
+  // Looked at second: a new file is written to before it has a log.
+  const auto size = fs::file_size(path, failure);
+  const bool missing = failure == std::errc::no_such_file_or_directory;
+  if (!missing && (failure || size > 0)) return {};
+  return Error(Errc::kCorrupt,
+               fmt::format("{0} is {1}, but its log {0}-wal is not: what was written last may be "
+                           "there alone, and using the file would delete it",
+                           path.string(), missing ? "missing" : "empty"))
+      .WithDetail("do",
+                  fmt::format("put back a backup ('ic migrate rollback', or {0}.v*.backup), "
+                              "or move {0}-wal and {0}-shm away and run 'ic init' to begin anew",
+                              path.string()));
+}
+
+Result<void> MustExist(const fs::path& path) {
+  struct stat found = {};
+  const bool there = ::lstat(path.c_str(), &found) == 0;
+  if (!there && errno == ENOENT) {
+    return Error(Errc::kCantOpen, fmt::format("there is no database at {}", path.string()))
+        .WithDetail("do", "run 'ic init' to make one");
+  }
+  if (there && found.st_size == 0) IL_TRY_VOID(RefuseToLoseLog(path));
+  return RefuseLinks(path);
+}
+
 Error OldVersion(const fs::path& path, int version) {
   if (version == 0) {
     return Error(Errc::kForeignSchema, fmt::format("{} is not migrated", path.string()))
@@ -78,6 +113,15 @@ Error OldVersion(const fs::path& path, int version) {
   return Error(Errc::kForeignSchema,
                fmt::format("{} has the older schema version {}", path.string(), version))
       .WithDetail("do", "run 'ic init', which makes a backup first");
+}
+
+Error NoVersion(const fs::path& path, int version) {
+  return Error(Errc::kForeignSchema,
+               fmt::format("{} has the schema version {}, which no ic has written", path.string(),
+                           version))
+      .WithDetail("do",
+                  "put back a backup ('ic migrate rollback'), name another file with --db, or "
+                  "move this one away and run 'ic init'");
 }
 
 Error NewerVersion(const fs::path& path, int version, int newest) {
@@ -93,22 +137,30 @@ Error Stranger(const fs::path& path) {
       .WithDetail("do", "name another file with --db, or move this one away and run 'ic init'");
 }
 
+// The version of a file that is ours, or of the program before us; of any other file why it is not.
+Result<int> KnownVersion(sqlite::Connection& connection, const db::Schema& schema) {
+  IL_TRY(const int version, connection.SchemaVersion());
+  const fs::path& path = connection.path();
+  const int newest = db::NewestVersion(schema);
+  if (version < 0) return NoVersion(path, version);
+  if (version > newest) return NewerVersion(path, version, newest);
+  if (schema.predecessor && version > 0 && version < schema.steps.front().version) {
+    IL_TRY(const bool recognised, schema.predecessor->recognise(connection));
+    if (!recognised) return Stranger(path);
+    const int liftable = schema.predecessor->newest;
+    if (version > liftable) return NewerVersion(path, version, liftable);
+    return version;
+  }
+  IL_TRY(const bool foreign, connection.IsForeign(schema.program));
+  if (foreign) return Stranger(path);
+  return version;
+}
+
 // Nothing when the file is as we know it; true when steps that only add lead there.
 Result<bool> NeedsMigration(sqlite::Connection& connection, const db::Schema& schema) {
-  IL_TRY(const int version, connection.SchemaVersion());
-  const int newest = db::NewestVersion(schema);
-  if (version > newest) return NewerVersion(connection.path(), version, newest);
-  IL_TRY(const bool foreign, connection.IsForeign(schema.program));
-  if (schema.predecessor && version > schema.predecessor->newest &&
-      version < schema.steps.front().version) {
-    return NewerVersion(connection.path(), version, schema.predecessor->newest);
-  }
-  if (version < schema.steps.front().version) {
-    const bool known = version > 0 || !foreign;
-    return known ? OldVersion(connection.path(), version) : Stranger(connection.path());
-  }
-  if (foreign) return Stranger(connection.path());
-  if (version == newest) return false;
+  IL_TRY(const int version, KnownVersion(connection, schema));
+  if (version < schema.steps.front().version) return OldVersion(connection.path(), version);
+  if (version == db::NewestVersion(schema)) return false;
   if (db::ChangeFrom(schema, version) == db::Change::kBreaking) {
     return OldVersion(connection.path(), version);
   }
@@ -131,7 +183,29 @@ Result<void> MakePrivate(const fs::path& path) {
 Result<db::MigrationOutcome> Migrate(const Database::Options& options, sqlite::Access access,
                                      const db::Schema& schema, Clock& clock) {
   IL_TRY(const auto connection, sqlite::Connection::Open(SqliteOptions(options, access, schema)));
-  return db::Migrator(schema, {.database = connection->path()}, clock).Run(*connection);
+  IL_TRY_VOID(KnownVersion(*connection, schema));
+  IL_TRY(auto outcome,
+         db::Migrator(schema, {.database = connection->path()}, clock).Run(*connection));
+  if (connection->HasMoved()) {
+    return Error(Errc::kCancelled,
+                 fmt::format("{} was removed or replaced meanwhile", options.path.string()))
+        .WithDetail("do", "run 'ic init' again");
+  }
+  return outcome;
+}
+
+// Takes away a file to which nothing could be written. Who has it open and waits for the lock finds
+// out after it: see Migrate().
+void RemoveIfEmpty(const Database::Options& options, const db::Schema& schema) {
+  sqlite::OpenOptions as_found = SqliteOptions(options, sqlite::Access::kReadWrite, schema);
+  as_found.journal = sqlite::Journal::kAsFound;
+  std::error_code failure;
+  if (fs::file_size(options.path, failure) != 0 || failure) return;
+  const auto connection = sqlite::Connection::Open(as_found);
+  if (!connection || !(*connection)->BeginExclusive()) return;
+  const bool empty = fs::file_size(options.path, failure) == 0 && !failure;
+  if (empty && !(*connection)->HasMoved()) fs::remove(options.path, failure);
+  (*connection)->Rollback();
 }
 
 }  // namespace
@@ -195,6 +269,8 @@ Result<int> Database::VersionAt(const Options& options, Clock& clock) {
 Result<db::MigrationOutcome> Database::Init(const Options& options, const db::Schema& schema,
                                             Clock& clock) {
   const auto migrate = [&]() -> Result<db::MigrationOutcome> {
+    IL_TRY_VOID(RefuseToLoseLog(options.path));
+    IL_TRY_VOID(RefuseLinks(options.path));
     if (options.vfs.empty()) IL_TRY_VOID(sqlite::CheckLog(options.path, clock.Now()));
     IL_TRY(auto outcome, Migrate(options, sqlite::Access::kReadWriteOrCreate, schema, clock));
     IL_TRY_VOID(MakePrivate(options.path));
@@ -206,9 +282,16 @@ Result<db::MigrationOutcome> Database::Init(const Options& options, const db::Sc
     static_cast<void>(connection->Checkpoint().ok());
     return outcome;
   };
+  std::error_code failure;
+  const bool is_new = fs::symlink_status(options.path, failure).type() == fs::file_type::not_found;
   Result<db::MigrationOutcome> outcome = migrate();
-  if (!outcome) return WithRemedy(std::move(outcome).error(), options.path);
-  return outcome;
+  constexpr int kTries = 10;  // another one who found its disk full took the file away
+  for (int i = 1; i < kTries && !outcome && outcome.error().code() == Errc::kCancelled; ++i) {
+    outcome = migrate();
+  }
+  if (outcome) return outcome;
+  if (is_new) RemoveIfEmpty(options, schema);
+  return WithRemedy(std::move(outcome).error(), options.path);
 }
 
 Result<void> Database::Begin() {

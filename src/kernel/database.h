@@ -94,6 +94,9 @@ class Database {
   void Tidy();
 
   Access access() const { return access_; }
+  // True when the file has been replaced or removed since it was opened: what others write now is
+  // not seen here.
+  bool HasMoved() const { return connection_->HasMoved(); }
   const std::filesystem::path& path() const { return connection_->path(); }
   sqlite::Connection& sqlite() { return *connection_; }
 

@@ -105,7 +105,14 @@ TEST_F(DatabaseTest, FilesThatAreNotOursAreRefusedUntouched) {
       Case{"PRAGMA user_version=101", "newer", "upgrade"},
       Case{"CREATE TABLE theirs (x); PRAGMA user_version=100", "another program", "--db"},
       Case{"CREATE TABLE theirs (x)", "another program", "--db"},
-      Case{"CREATE TABLE state (x); PRAGMA user_version=7", "older", "ic init"},
+      Case{"CREATE TABLE state (x); PRAGMA user_version=7", "another program", "--db"},
+      Case{"CREATE TABLE state (key, scope_id, payload, updated_at); PRAGMA user_version=7",
+           "older", "ic init"},
+      Case{"CREATE TABLE state (key, scope_id, payload, updated_at); PRAGMA user_version=40",
+           "newer than 39", "upgrade"},
+      Case{"CREATE TABLE theirs (x); PRAGMA user_version=40", "another program", "--db"},
+      Case{"CREATE TABLE state (key, scope_id, payload, updated_at); PRAGMA user_version=-5",
+           "version -5", "migrate rollback"},
       Case{"CREATE TABLE x (x); DROP TABLE x", "not migrated", "ic init"},
   };
   for (const Case& one : cases) {
@@ -118,8 +125,44 @@ TEST_F(DatabaseTest, FilesThatAreNotOursAreRefusedUntouched) {
       EXPECT_THAT(database.error().message(), HasSubstr(one.message)) << one.script;
       EXPECT_THAT(Remedy(database.error()), HasSubstr(one.remedy)) << one.script;
     }
+    if (one.remedy != std::string_view("ic init")) {  // which says the same, then
+      const auto init = Database::Init({.path = temp.path()}, KernelSchema(), clock_);
+      ASSERT_FALSE(init.ok()) << one.script;
+      EXPECT_THAT(init.error().message(), HasSubstr(one.message)) << one.script;
+      EXPECT_THAT(Remedy(init.error()), HasSubstr(one.remedy)) << one.script;
+    }
     EXPECT_TRUE(db::Backups(temp.path(), 5).List().empty());
   }
+}
+
+// SQLite itself would delete the log.
+TEST_F(DatabaseTest, TheLogOfAFileThatBecameEmptyOrIsGoneIsNotLost) {
+  Init();
+  {
+    Database database = Open(Database::Access::kWrite).value();
+    ASSERT_TRUE(database.Write([](Transaction& tx) { return tx->Run(kPut, "a"); }).ok());
+  }
+  const fs::path log = temp_.path().string() + "-wal";
+  const auto size = fs::file_size(log);
+  ASSERT_GT(size, 0U);
+  const auto refused = [&](const auto& result, const char* what) {
+    ASSERT_FALSE(result.ok()) << what;
+    EXPECT_EQ(result.error().code(), Errc::kCorrupt) << what;
+    EXPECT_THAT(result.error().message(), HasSubstr("-wal")) << what;
+    EXPECT_THAT(Remedy(result.error()), HasSubstr("-wal and")) << what;
+    EXPECT_EQ(fs::file_size(log), size) << what;
+  };
+  fs::resize_file(temp_.path(), 0);
+  refused(Open(Database::Access::kRead), "read");
+  refused(Open(Database::Access::kWrite), "write");
+  refused(Database::Look(options(), KernelSchema(), clock_), "health");
+  refused(Database::VersionAt(options(), clock_), "version");
+  refused(Database::Init(options(), KernelSchema(), clock_), "init");
+  fs::remove(temp_.path());
+  refused(Database::Init(options(), KernelSchema(), clock_), "init without the file");
+  fs::remove(log);
+  fs::remove(temp_.path().string() + "-shm");
+  Init();
 }
 
 constexpr char kStepA[] =

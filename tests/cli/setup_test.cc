@@ -52,6 +52,31 @@ void MakeOldFile(const IcPlace& place) {
   testing::RawDb(place.database()).Run(kVersion1);
 }
 
+// A sound database to which something happens, and what is then said of it.
+struct Spoiled {
+  const char* what;
+  void (*spoil)(const IcPlace& place);
+  const char* message;
+  const char* remedy;
+};
+
+// The command is refused with a line that holds the message and one that holds the remedy.
+void ExpectRefusals(const std::string& command, const std::vector<Spoiled>& cases) {
+  for (const Spoiled& one : cases) {
+    const IcPlace place;
+    place.Init();
+    one.spoil(place);
+    const Finished run = place.Ic({command});
+    EXPECT_EQ(run.exit_code, 2) << one.what;
+    EXPECT_EQ(run.out, "") << one.what;
+    EXPECT_THAT(run.err, StartsWith("ic: " + command + ": ")) << one.what;
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 2) << one.what << ": " << run.err;
+    const std::size_t end = std::min(run.err.find('\n'), run.err.size());
+    EXPECT_THAT(run.err.substr(0, end), HasSubstr(one.message)) << one.what;
+    EXPECT_THAT(run.err.substr(end), HasSubstr(one.remedy)) << one.what;
+  }
+}
+
 TEST(SetupTest, InitMakesADirectoryAndAFileThatOnlyTheOwnerCanRead) {
   const IcPlace place;
   const Finished init = place.Ic({"init"});
@@ -112,6 +137,31 @@ TEST(SetupTest, TheEnvironmentNamesTheDatabaseUnlessTheFlagDoes) {
   EXPECT_TRUE(fs::exists(place.path() / "sub/x.db"));
 }
 
+TEST(SetupTest, ADirectoryThatWasEnteredThroughALinkIsTheCurrentOne) {
+  const IcPlace place;
+  fs::create_directory(place.path() / "real");
+  fs::create_directory_symlink("real", place.path() / "link");
+  fs::create_directories(place.path() / "outside/deep");
+  fs::create_directory_symlink("../outside", place.path() / "real/out");
+  const std::string link = (place.path() / "link").string();
+  const auto init = [&](const std::string& file) {
+    fs::remove(place.path() / "real/x.db");
+    return place.Run({.arguments = {"init", "--db=" + file},
+                      .environment = {"PWD=" + link},
+                      .directory = "link"});
+  };
+  for (const std::string& file :
+       {std::string("x.db"), link + "/x.db", (place.path() / "real/x.db").string()}) {
+    const Finished run = init(file);
+    EXPECT_EQ(run.exit_code, 0) << file << ": " << run.err;
+    EXPECT_TRUE(fs::exists(place.path() / "real/x.db")) << file;
+  }
+  const Finished out = init("out/deep/x.db");
+  EXPECT_EQ(out.exit_code, 2);
+  EXPECT_THAT(out.err, HasSubstr("through a symlink"));
+  EXPECT_TRUE(fs::is_empty(place.path() / "outside/deep"));
+}
+
 TEST(SetupTest, S16TheFileIsInWalModeAfterInit) {
   const IcPlace place;
   place.Init();
@@ -159,13 +209,7 @@ TEST(SetupTest, S23ASecondInitChangesNothing) {
 }
 
 TEST(SetupTest, HealthSaysWhatIsWrongAndWhatToDo) {
-  struct Case {
-    const char* what;
-    void (*spoil)(const IcPlace& place);
-    const char* message;
-    const char* remedy;
-  };
-  const std::vector<Case> cases = {
+  const std::vector<Spoiled> cases = {
       {"missing", [](const IcPlace& place) { fs::remove_all(place.path() / ".clavain"); },
        "there is no database", "ic init"},
       {"empty",
@@ -196,17 +240,7 @@ TEST(SetupTest, HealthSaysWhatIsWrongAndWhatToDo) {
        },
        "is a symlink", "INTERCORE_DB"},
   };
-  for (const Case& one : cases) {
-    const IcPlace place;
-    place.Init();
-    one.spoil(place);
-    const Finished health = place.Ic({"health"});
-    EXPECT_EQ(health.exit_code, 2) << one.what;
-    EXPECT_EQ(health.out, "") << one.what;
-    EXPECT_THAT(health.err, StartsWith("ic: health: ")) << one.what;
-    EXPECT_THAT(health.err, HasSubstr(one.message)) << one.what;
-    EXPECT_THAT(health.err, HasSubstr(one.remedy)) << one.what;
-  }
+  ExpectRefusals("health", cases);
 }
 
 TEST(SetupTest, HealthFindsWhatCannotBeWritten) {
@@ -247,6 +281,60 @@ TEST(SetupTest, AFullDiskLeavesAnOldFileAsItWas) {
   const testing::RawDb raw(place.database());
   EXPECT_EQ(place.Int("PRAGMA user_version"), 1);
   EXPECT_EQ(place.Ic({"init"}).exit_code, 0);
+}
+
+TEST(SetupTest, ADiskThatHoldsNothingIsLeftWithoutAFile) {
+  const IcPlace place;
+  const Finished init = place.Run({.arguments = {"init"}, .file_bytes_max = 1000});
+  EXPECT_EQ(init.exit_code, 2);
+  EXPECT_EQ(init.out, "");
+  EXPECT_FALSE(fs::exists(place.database()));
+  // With room for the file and not for its content: what is there is no obstacle.
+  EXPECT_EQ(place.Run({.arguments = {"init"}, .file_bytes_max = 8192}).exit_code, 2);
+  place.Init();
+  EXPECT_EQ(place.Ic({"health"}).out, "ok\n");
+}
+
+TEST(SetupTest, EveryRefusalOfInitHasOneLineOfWhatToDo) {
+  const std::vector<Spoiled> cases = {
+      {"newer", [](const IcPlace& place) { place.Sql("PRAGMA user_version=9999"); },
+       "newer than 100", "upgrade ic"},
+      {"of an older program that went on",
+       [](const IcPlace& place) {
+         fs::remove_all(place.path() / ".clavain");
+         MakeOldFile(place);
+         testing::RawDb(place.database()).Run("PRAGMA user_version=57");
+       },
+       "newer than 39", "upgrade ic"},
+      {"of a stranger",
+       [](const IcPlace& place) {
+         fs::remove_all(place.path() / ".clavain");
+         fs::create_directory(place.path() / ".clavain");
+         testing::RawDb(place.database()).Run("CREATE TABLE x (x); PRAGMA user_version=57");
+       },
+       "another program", "move this one away"},
+      {"of no version", [](const IcPlace& place) { place.Sql("PRAGMA user_version=-5"); },
+       "version -5", "ic migrate rollback"},
+      {"empty with a log",
+       [](const IcPlace& place) {
+         place.Ic({"state", "set", "k", "s", "1"});
+         fs::resize_file(place.database(), 0);
+       },
+       "-wal", "move"},
+      {"link",
+       [](const IcPlace& place) {
+         fs::rename(place.path() / ".clavain", place.path() / "real");
+         fs::create_directory_symlink("real", place.path() / ".clavain");
+       },
+       "is a symlink", "INTERCORE_DB"},
+      {"directory",
+       [](const IcPlace& place) {
+         fs::remove_all(place.path() / ".clavain");
+         fs::create_directories(place.database());
+       },
+       "not a regular file", "look at"},
+  };
+  ExpectRefusals("init", cases);
 }
 
 TEST(SetupTest, ItIsOneFileThatWorksAnywhere) {

@@ -452,4 +452,10 @@ bool Connection::in_transaction() const { return sqlite3_get_autocommit(impl_->d
 
 const fs::path& Connection::path() const { return impl_->path; }
 
+bool Connection::HasMoved() const {
+  int moved = 0;
+  sqlite3_file_control(impl_->db.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return moved != 0;
+}
+
 }  // namespace interlock::sqlite

@@ -121,6 +121,9 @@ class Connection final : public db::Connection, public db::Migratable {
   bool in_transaction() const override;
   // Where the file is, symlinks above its directory resolved.
   const std::filesystem::path& path() const;
+  // True when there is another file, or none, at path() by now: this connection still has the old
+  // one, which nobody else will ever find.
+  bool HasMoved() const;
 
  private:
   struct Impl;
