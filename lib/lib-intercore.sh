@@ -77,7 +77,8 @@ _intercore_mtime() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev
 # Patterns mean the same whatever the caller set. REQUIRES: a shell of our own.
 _intercore_plain_globs() {
   set +ef
-  shopt -u failglob dotglob
+  unset -v GLOBIGNORE
+  shopt -u failglob dotglob nocaseglob nocasematch
   shopt -s nullglob
 }
 
@@ -129,8 +130,14 @@ _intercore_marker_remove() (
   exit 0
 )
 
-# Removes the markers that match a pattern, whose matches may hold blanks.
-_intercore_marker_remove_matching() (
+# _intercore_marker_remove_matching PATTERN: removes the markers that match, whose names may hold
+# blanks. Also when ic has done its part: a marker from a time without it would count when that
+# comes again. Costs no process when there is none.
+_intercore_marker_remove_matching() {
+  if [[ -z ${1:-} ]] || ! compgen -G "$1" >/dev/null; then return 0; fi
+  _intercore_marker_remove_expanded "$1"
+}
+_intercore_marker_remove_expanded() (
   _intercore_plain_globs
   IFS=
   # shellcheck disable=SC2086  # to be expanded, in one piece
@@ -178,7 +185,7 @@ intercore_state_get_or_legacy() {
 
 # intercore_state_delete_all KEY GLOB: forgets the key in every scope. Always 0.
 intercore_state_delete_all() {
-  if _intercore_find && "$INTERCORE_BIN" state delete-all -- "${1:-}" >/dev/null; then return 0; fi
+  if _intercore_find; then "$INTERCORE_BIN" state delete-all -- "${1:-}" >/dev/null || true; fi
   _intercore_marker_remove_matching "${2:-}"
 }
 
@@ -209,26 +216,24 @@ intercore_check_or_die() {
 
 # intercore_sentinel_reset_or_legacy NAME SCOPE GLOB: the next check goes on. Always 0.
 intercore_sentinel_reset_or_legacy() {
-  if _intercore_find && "$INTERCORE_BIN" sentinel reset -- "${1:-}" "${2:-}" >/dev/null; then
-    return 0
+  if _intercore_find; then
+    "$INTERCORE_BIN" sentinel reset -- "${1:-}" "${2:-}" >/dev/null || true
   fi
   _intercore_marker_remove_matching "${3:-}"
 }
 
 # intercore_sentinel_reset_all NAME GLOB: the same in every scope.
 intercore_sentinel_reset_all() {
-  if _intercore_find && "$INTERCORE_BIN" sentinel reset-all -- "${1:-}" >/dev/null; then
-    return 0
-  fi
+  if _intercore_find; then "$INTERCORE_BIN" sentinel reset-all -- "${1:-}" >/dev/null || true; fi
   _intercore_marker_remove_matching "${2:-}"
 }
 
-# Clears away what was fired more than an hour ago, once-only sentinels excepted. Always 0.
+# Clears away what was fired more than an hour ago, once-only sentinels excepted, and stop markers
+# of that age. Always 0.
 intercore_cleanup_stale() {
   local file
-  if _intercore_find && "$INTERCORE_BIN" sentinel prune --older-than=1h >/dev/null; then
-    return 0
-  fi
+  if _intercore_find; then "$INTERCORE_BIN" sentinel prune --older-than=1h >/dev/null || true; fi
+  if ! compgen -G "${INTERCORE_LEGACY_DIR:-/tmp}/clavain-stop-*" >/dev/null; then return 0; fi
   while IFS= read -r -d '' file; do
     _intercore_marker_remove "$file"
   done < <(find "${INTERCORE_LEGACY_DIR:-/tmp}" -maxdepth 1 -name 'clavain-stop-*' -mmin +60 \
@@ -354,7 +359,8 @@ _intercore_milliseconds() {
   printf '%d' $((10#$number * unit + 10#${fraction:0:3} * unit / 1000))
 }
 
-# Prints the base of all locks; 1 when it is not ours, or is reached by a link.
+# Prints the base of all locks; 1 when it is not ours, or is reached by a link, or through what
+# another user, but root, made where everybody can.
 _intercore_lock_base() {
   local base=${INTERCORE_LOCK_DIR:-/tmp/intercore/locks} parent
   base=${base%/} parent=${base%/*}
@@ -362,7 +368,9 @@ _intercore_lock_base() {
     (umask 077 && mkdir -p -- "$base") 2>/dev/null || true
   fi
   if [[ $base != /* || ! -d $base || -L $base || -L $parent || ! -O $base ]] ||
-    [[ -k ${parent%/*} && ! -O $parent ]]; then
+    { [[ -k ${parent%/*} && ! -O $parent ]] &&
+      [[ $(stat -c %u -- "$parent" 2>/dev/null || stat -f %u -- "$parent" 2>/dev/null) != 0 ]]; }
+  then
     printf 'intercore: lock: %s is no directory of yours; set INTERCORE_LOCK_DIR\n' "$base" >&2
     return 1
   fi
@@ -455,7 +463,9 @@ _intercore_lock_is_dead() {
   if [[ -f $1/owner.json && ! -L $1/owner.json ]]; then text=$(<"$1/owner.json") || return 1; fi
   [[ $text =~ \"pid\":([0-9]+).*\"host\":\"([^\"]*)\" ]] || return 0
   pid=${BASH_REMATCH[1]}
-  [[ ${BASH_REMATCH[2]%%.*} == "$2" && ! -d /proc/$pid ]] && ! kill -0 "$pid" 2>/dev/null
+  # A host that is empty names no other machine.
+  [[ -z ${BASH_REMATCH[2]} || ${BASH_REMATCH[2]%%.*} == "$2" ]] || return 1
+  [[ ! -d /proc/$pid ]] && ! kill -0 "$pid" 2>/dev/null
 }
 
 _intercore_lock_clean_by_find() (
@@ -463,8 +473,10 @@ _intercore_lock_clean_by_find() (
   host=$(_intercore_host) seconds=$(($(_intercore_milliseconds "$1") / 1000))
   base=$(_intercore_lock_base) || exit 0
   printf -v now '%(%s)T' -1
+  shopt -s dotglob
   for directory in "$base"/*/*/; do
     directory=${directory%/}
+    if [[ ${directory##*/} == ..* ]]; then continue; fi # what ic makes or removes this moment
     if [[ -L $directory || -L ${directory%/*} ]]; then continue; fi
     last=$(_intercore_mtime "$directory") || continue
     if ((now - last < seconds)) || ! _intercore_lock_is_dead "$directory" "$host"; then continue; fi

@@ -222,7 +222,7 @@ TABLE
     intercore_state_get k s1; intercore_state_get k s2; intercore_state_get other s1'
   expect 0 "3"
   silent
-  [ -e "$OLD/k-1" ] # the database answered
+  [ ! -e "$OLD/k-1" ] # nor is it found again in a file
 }
 
 @test "while a key moves, the database wins over the file" {
@@ -286,6 +286,20 @@ TABLE
   : >"$OLD/m"
   hook 'intercore_sentinel_check_or_legacy m s 0 "$OLD/m"' # an old file says nothing
   expect 0 ""
+}
+
+@test "markers from a time without ic do not outlive what ic is told" {
+  hook 'intercore_sentinel_check_or_legacy n s 0 "$OLD/n-s"
+    intercore_sentinel_check_or_legacy m s 0 "$OLD/m-s"
+    intercore_sentinel_check_or_legacy stop s 0 "$OLD/clavain-stop-s"'
+  : >"$OLD/k-file"
+  age "$OLD/clavain-stop-s" 4000
+  with_database
+  hook 'intercore_sentinel_reset_or_legacy n s "$OLD/n-*"; intercore_sentinel_reset_all m "$OLD/m-*"
+    intercore_state_delete_all k "$OLD/k-*"; intercore_cleanup_stale'
+  expect 0 ""
+  silent
+  [ -z "$(ls "$OLD")" ]
 }
 
 @test "all scopes of a sentinel are reset at once" {

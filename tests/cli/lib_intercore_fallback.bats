@@ -92,7 +92,9 @@ check() { hook 'intercore_sentinel_check_or_legacy n s "$1" "$OLD/n m"' "$1"; }
 
 @test "a reset removes the markers that match, whatever their names and the options are" {
   local options
-  for options in ":" "set -f" "shopt -s failglob" "shopt -s nullglob" "IFS=n"; do
+  for options in ":" "set -f" "shopt -s failglob" "shopt -s nullglob" "IFS=n" \
+    "shopt -s nocaseglob nocasematch" "shopt -s dotglob" 'GLOBIGNORE="*n*"'; do
+    : >"$OLD/N 4" # another name
     mkdir -p "$OLD/n 1" "$OLD/n 1/after-5" "$OLD/n-2"
     : >"$OLD/n 3"
     : >"$OLD/other"
@@ -101,7 +103,7 @@ check() { hook 'intercore_sentinel_check_or_legacy n s "$1" "$OLD/n m"' "$1"; }
       intercore_sentinel_reset_all n "$OLD/none*"; intercore_state_delete_all k ""'
     expect 0 ""
     silent
-    [ "$(ls "$OLD")" = $'n-full\nother' ] # what somebody put into a directory stays
+    [ "$(LC_ALL=C ls "$OLD")" = $'N 4\nn-full\nother' ] # what somebody put into a directory stays
   done
 }
 
@@ -218,16 +220,23 @@ free'
   local way
   for way in with without; do
     if [[ $way == with ]]; then with_ic; else rm -f "$bin/ic"; fi
-    mkdir -p "$INTERCORE_LOCK_DIR"/n/{dead,alive,elsewhere,ghost,young}
+    mkdir -p "$INTERCORE_LOCK_DIR"/n/{dead,.dotted,nohost,alive,elsewhere,ghost,young,OTHER}
     sleep 60 &
     local alive=$!
     owner dead 2147483646 "$(hostname -s)"
+    owner .dotted 2147483646 "$(hostname -s)"
+    owner nohost 2147483646 ""
+    owner OTHER 2147483646 "$(hostname -s)"
+    : >"$INTERCORE_LOCK_DIR/n/OTHER/OWNER.JSON.kept" # no lock has that
+    age "$INTERCORE_LOCK_DIR/n/OTHER" 100
     owner alive "$alive" "$(hostname -s)"
     owner elsewhere 2147483646 elsewhere
     age "$INTERCORE_LOCK_DIR/n/ghost" 100
-    hook 'shopt -s failglob; intercore_lock_clean; ls "$INTERCORE_LOCK_DIR/n"'
+    hook 'shopt -s failglob nocaseglob; intercore_lock_clean
+      LC_ALL=C ls -A "$INTERCORE_LOCK_DIR/n"'
     kill "$alive"
-    expect 0 $'alive\nelsewhere\nyoung'
+    expect 0 $'OTHER\nalive\nelsewhere\nyoung'
+    [ -e "$INTERCORE_LOCK_DIR/n/OTHER/OWNER.JSON.kept" ]
     silent
   done
 }
