@@ -23,7 +23,8 @@ struct Flag {
 };
 
 // What a command was called with: positional arguments in order, and flags, of which the last one
-// of a name counts. Views of the command line, which outlives it.
+// of a name counts. Views of the command line, which outlives it. A value: threads may share one
+// that nobody changes.
 class Arguments {
  public:
   struct Given {

@@ -7,6 +7,7 @@
 namespace interlock::cli {
 
 // `ic completion`: what a shell asks when somebody presses Tab.
+// Constant data; threads as in command.h.
 std::span<const Command> CompletionCommands();
 
 }  // namespace interlock::cli

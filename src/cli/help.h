@@ -7,6 +7,7 @@
 namespace interlock::cli {
 
 // `ic help`
+// Constant data; threads as in command.h.
 std::span<const Command> HelpCommands();
 
 }  // namespace interlock::cli

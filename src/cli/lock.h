@@ -7,6 +7,7 @@
 namespace interlock::cli {
 
 // `ic lock …`: locks in the file system. None of them opens a database.
+// Constant data; threads as in command.h.
 std::span<const Command> LockCommands();
 
 }  // namespace interlock::cli

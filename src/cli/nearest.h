@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+// Stateless, so safe from any thread.
 namespace interlock::cli {
 
 // The one of `names` that was probably meant by a mistyped `word`; "" when none is near.

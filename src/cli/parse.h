@@ -2,7 +2,6 @@
 
 #include <span>
 #include <string_view>
-#include <variant>
 
 #include "base/result.h"
 #include "cli/command.h"
@@ -17,7 +16,8 @@ struct Parsed {
   Arguments arguments = {};
 };
 
-// Reads a command line into `globals` and what is to be run.
+// Reads a command line into `globals` and what is to be run. Uses nothing but its arguments, so
+// threads do not meet in it.
 //
 // The first word that is no flag of `ic` is the command; words go on as long as they name a longer
 // one ("run agent add"). The flags of `ic` may stand anywhere; where a command has one of the same

@@ -7,6 +7,7 @@
 namespace interlock::cli {
 
 // `ic run …`: pieces of work on their way through phases.
+// Constant data; threads as in command.h.
 std::span<const Command> RunCommands();
 
 // What the rows of its table call, by subcommand.

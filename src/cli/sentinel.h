@@ -7,6 +7,7 @@
 namespace interlock::cli {
 
 // `ic sentinel …`: who may go ahead, and who is too early; see kernel/sentinel.h.
+// Constant data; threads as in command.h.
 std::span<const Command> SentinelCommands();
 
 }  // namespace interlock::cli

@@ -7,6 +7,7 @@
 #include "db/sql.h"
 #include "kernel/database.h"
 
+// Opens a connection of its own: for a process that has none to the file, and one thread.
 namespace interlock::kernel {
 
 struct HealthLimits {

@@ -15,7 +15,7 @@ namespace interlock::kernel {
 // there between the look and the opening. `path` may be absolute; ".." is worked out as text.
 //
 // kForbidden: it leads elsewhere, or is no regular file. kCantOpen: it is not there, or not ours to
-// read. kPayloadTooLarge, kIo. Every error has a detail "do".
+// read. kPayloadTooLarge, kIo. Every error has a detail "do". Stateless, so safe from any thread.
 Result<std::string> ReadFileUnder(const std::filesystem::path& directory, std::string_view path,
                                   std::size_t most);
 

@@ -14,7 +14,7 @@
 
 namespace interlock::kernel {
 
-// A test of the kernel's SQL on a real file with the newest schema.
+// A test of the kernel's SQL on a real file with the newest schema. One thread.
 class KernelTest : public ::testing::Test {
  protected:
   KernelTest() : database_(Made()) {}

@@ -14,6 +14,8 @@
 
 // The temporary files in which hooks kept what is now in the database, and their way into it. `ic`
 // never writes such a file, and no other command reads one.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct LegacyKey {

@@ -14,6 +14,8 @@
 
 // What is to be done when a run enters a phase: commands for the caller, which `ic` names and does
 // not run. One of a run, phase and command.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct PhaseAction {

@@ -15,7 +15,8 @@ namespace interlock::kernel {
 using PhaseNames = std::set<std::string, std::less<>>;
 
 // The phases that a run goes through, in order: at least two, no name twice. It begins in the first
-// and is completed when it reaches the last. A value; knows nothing of where a run stands.
+// and is completed when it reaches the last. A value; knows nothing of where a run stands. Threads
+// may share one that nobody changes.
 class PhaseChain {
  public:
   // brainstorm … done: what a run has unless it names its own.

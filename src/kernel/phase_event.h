@@ -14,6 +14,8 @@
 
 // What happened to runs: one row for each change, written in the transaction of the change and
 // never changed afterwards.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 // When something is done, and on whose behalf: what a caller's tracing passes on.

@@ -7,7 +7,8 @@
 #include "base/result.h"
 #include "kernel/database.h"
 
-// Going back to a backup that a migration left beside the database.
+// Going back to a backup that a migration left beside the database. For a process that has it open
+// nowhere else, and one thread.
 namespace interlock::kernel {
 
 struct Rollback {

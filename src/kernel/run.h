@@ -14,6 +14,8 @@
 
 // Runs as they are stored: one piece of work on its way through phases. How they change is
 // run_change.h and run_progress.h.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 // The statuses of a run. All but active are final, though a completed run can be rolled back.

@@ -12,6 +12,8 @@
 #include "db/sql.h"
 
 // Who works on a run.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct RunAgent {

@@ -13,6 +13,8 @@
 #include "db/sql.h"
 
 // The files that came out of the phases of a run, by path and content as they were when added.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct Artifact {

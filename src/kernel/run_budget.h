@@ -12,6 +12,8 @@
 #include "kernel/phase_event.h"
 
 // How many tokens the dispatches of a run have used, and whether that is within its budget.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct TokenUse {

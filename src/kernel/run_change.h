@@ -16,6 +16,8 @@
 
 // How runs begin, end early, and get other settings. Each function is one transaction's worth: what
 // it changes and the event that tells of it. kConflict and kNotFound say what to do instead.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct NewRun {

@@ -11,7 +11,7 @@
 
 namespace interlock::kernel {
 
-// A test of runs, at a time that it sets.
+// A test of runs, at a time that it sets. One thread.
 class RunsTest : public KernelTest {
  protected:
   Origin origin() const { return {.now = now_}; }

@@ -21,6 +21,8 @@
 //     who try at once each phase is passed by exactly one.
 // (2) The events of a run form a chain: each advance and rollback begins where the one before it
 //     ended.
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct AdvanceResult {

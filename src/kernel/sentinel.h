@@ -26,6 +26,8 @@
 //
 // `now` is whole seconds since 1970 and must be taken inside the transaction. Taken before it, the
 // wait for the lock would make a firing by another process look like (4).
+//
+// For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
 struct SentinelId {
