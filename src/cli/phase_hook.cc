@@ -10,9 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <string_view>
@@ -76,11 +79,12 @@ UniqueFd InMemory(std::string_view text) {
 }
 
 // 0 and the pid, or the error.
-std::pair<int, pid_t> Spawn(const fs::path& hook, const fs::path& project, int input) {
+std::pair<int, pid_t> Spawn(const fs::path& hook, const fs::path& project, int input, int error) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO);
   ::posix_spawn_file_actions_addchdir_np(&actions, project.c_str());
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
@@ -100,23 +104,81 @@ std::pair<int, pid_t> Spawn(const fs::path& hook, const fs::path& project, int i
   return {failure, pid};
 }
 
-// Waits for its end; false when it had to be ended.
-bool EndsWithin(pid_t pid, std::chrono::milliseconds limit) {
+// Passes on what comes out of a pipe to our stderr, in pieces that a pipe takes at once, so that a
+// reader of ours who is slow cannot hold us up either.
+class StderrRelay {
+ public:
+  explicit StderrRelay(int pipe) : pipe_(pipe) {}
+
+  // What to wait for: that there is something to read, or room to write it.
+  pollfd wanted() const {
+    if (size_ > 0) return {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    return {.fd = pipe_, .events = POLLIN, .revents = 0};  // -1: nothing any more
+  }
+  // REQUIRES: poll() said that wanted() is ready.
+  void Step() {
+    if (size_ > 0) {
+      const ssize_t written = ::write(STDERR_FILENO, bytes_.data(), size_);
+      if (written < 0 && errno == EINTR) return;
+      size_ = 0;  // who does not take it all does not want it
+      return;
+    }
+    const ssize_t got = ::read(pipe_, bytes_.data(), bytes_.size());
+    if (got < 0 && errno == EINTR) return;
+    if (got <= 0) pipe_ = -1;  // all who had the other end are gone
+    if (got > 0) size_ = static_cast<std::size_t>(got);
+  }
+  bool holds_some() const { return size_ > 0; }
+  bool done() const { return pipe_ < 0 && size_ == 0; }
+
+ private:
+  int pipe_;
+  std::size_t size_ = 0;
+  std::array<char, PIPE_BUF> bytes_ = {};
+};
+
+// A time to be done by.
+struct Deadline {
+  Clock& clock;
+  Duration end;
+
+  int milliseconds_left() const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - clock.Monotonic());
+    return static_cast<int>(std::max<std::int64_t>(0, left.count()));
+  }
+};
+
+// Waits for its end, and passes on its stderr; false when it had to be ended.
+bool EndsBefore(const Deadline& deadline, pid_t pid, StderrRelay& relay) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
-  int count = 0;
-  do {
-    count = ::poll(&ended, 1, static_cast<int>(limit.count()));
-  } while (count < 0 && errno == EINTR);
-  if (count == 1) return true;
+  while (true) {
+    std::array<pollfd, 2> either = {pollfd{.fd = process.get(), .events = POLLIN, .revents = 0},
+                                    relay.wanted()};
+    const int count = ::poll(either.data(), either.size(), deadline.milliseconds_left());
+    if (count < 0 && errno == EINTR) continue;
+    if (either[0].revents != 0) return true;
+    if (count <= 0 || deadline.milliseconds_left() == 0) break;
+    relay.Step();
+  }
   ::kill(-pid, SIGKILL);
   return false;
+}
+
+// What it wrote before it ended may still be in the pipe. Nobody is waited for but our own reader.
+void PassOnTheRest(const Deadline& deadline, StderrRelay& relay) {
+  while (!relay.done()) {
+    pollfd next = relay.wanted();
+    const int count = ::poll(&next, 1, relay.holds_some() ? deadline.milliseconds_left() : 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    relay.Step();
+  }
 }
 
 }  // namespace
 
 std::optional<std::string> RunPhaseHook(const fs::path& project, const kernel::PhaseEvent& event,
-                                        std::chrono::milliseconds limit) {
+                                        Clock& clock, std::chrono::milliseconds limit) {
   if (project.empty()) return std::nullopt;
   const fs::path hook = project / ".clavain" / "hooks" / "on-phase-advance";
   struct stat file = {};
@@ -129,9 +191,19 @@ std::optional<std::string> RunPhaseHook(const fs::path& project, const kernel::P
   }
   const UniqueFd input = InMemory(EventLine(event));
   if (input.get() < 0) return fmt::format("the hook {}: {}", hook.string(), Why(errno));
-  const auto [failure, pid] = Spawn(hook, project, input.get());
+  std::array<int, 2> pipe = {-1, -1};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
+    return fmt::format("the hook {}: {}", hook.string(), Why(errno));
+  }
+  const UniqueFd reader(pipe[0]);
+  UniqueFd writer(pipe[1]);
+  const auto [failure, pid] = Spawn(hook, project, input.get(), writer.get());
+  writer = UniqueFd();
   if (failure != 0) return fmt::format("the hook {}: {}", hook.string(), Why(failure));
-  const bool in_time = EndsWithin(pid, limit);
+  const Deadline deadline{.clock = clock, .end = clock.Monotonic() + limit};
+  StderrRelay relay(reader.get());
+  const bool in_time = EndsBefore(deadline, pid, relay);
+  PassOnTheRest(deadline, relay);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

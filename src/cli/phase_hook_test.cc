@@ -32,7 +32,9 @@ class PhaseHookTest : public ::testing::Test {
   }
   bool ran() const { return fs::exists(directory_.path() / "ran"); }
   std::optional<std::string> RunIt(std::chrono::milliseconds limit = kPhaseHookLimit) const {
-    return RunPhaseHook(directory_.path(), {.id = 1, .run_id = "r", .type = "advance"}, limit);
+    SystemClock clock;
+    return RunPhaseHook(directory_.path(), {.id = 1, .run_id = "r", .type = "advance"}, clock,
+                        limit);
   }
 
   const testing::TempDir directory_;
@@ -40,8 +42,9 @@ class PhaseHookTest : public ::testing::Test {
 
 TEST_F(PhaseHookTest, NoHookIsFine) {
   EXPECT_EQ(RunIt(), std::nullopt);
-  EXPECT_EQ(RunPhaseHook("", {}), std::nullopt) << "a portfolio";
-  EXPECT_EQ(RunPhaseHook("/dev/null", {}), std::nullopt);
+  SystemClock clock;
+  EXPECT_EQ(RunPhaseHook("", {}, clock), std::nullopt) << "a portfolio";
+  EXPECT_EQ(RunPhaseHook("/dev/null", {}, clock), std::nullopt);
 }
 
 TEST_F(PhaseHookTest, RunsInTheProjectWithTheEventAsItsInput) {
@@ -74,6 +77,58 @@ TEST_F(PhaseHookTest, WhatBecameOfItIsSaid) {
   EXPECT_THAT(RunIt(), Optional(HasSubstr("signal 15")));
   Write("exec 0<&-; exit 0\n", 0700);
   EXPECT_EQ(RunIt(), std::nullopt) << "it need not read";
+}
+
+// Puts a pipe in the place of our stderr; what was written to it until it is put back.
+class CaughtStderr {
+ public:
+  CaughtStderr() : kept_(::dup(STDERR_FILENO)) {
+    std::array<int, 2> ends = {-1, -1};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    reader_ = UniqueFd(ends[0]);
+    const UniqueFd writer(ends[1]);
+    EXPECT_EQ(::dup2(writer.get(), STDERR_FILENO), STDERR_FILENO);
+  }
+  ~CaughtStderr() { PutBack(); }
+  CaughtStderr(const CaughtStderr&) = delete;
+  CaughtStderr& operator=(const CaughtStderr&) = delete;
+
+  // To its end, or "(held)" when somebody else has it after all.
+  std::string Text() {
+    PutBack();
+    std::string text;
+    std::array<char, 4096> bytes = {};
+    while (true) {
+      pollfd ready{.fd = reader_.get(), .events = POLLIN, .revents = 0};
+      if (::poll(&ready, 1, 1000) != 1) return text + "(held)";
+      const ssize_t size = ::read(reader_.get(), bytes.data(), bytes.size());
+      if (size <= 0) return text;
+      text.append(bytes.data(), static_cast<std::size_t>(size));
+    }
+  }
+
+ private:
+  void PutBack() {
+    if (kept_.get() < 0) return;
+    ::dup2(kept_.get(), STDERR_FILENO);
+    kept_ = UniqueFd();
+  }
+  UniqueFd kept_;
+  UniqueFd reader_;
+};
+
+TEST_F(PhaseHookTest, ItsStderrIsOursButNotThatOfWhatItLeavesRunning) {
+  const std::string large(50'000, 'x');  // less than a pipe holds
+  std::ofstream(directory_.path() / "large") << large;
+  Write("cat large >&2\nsleep 20 &\necho $! > ran\necho end >&2\n", 0700);
+  CaughtStderr caught;
+  EXPECT_EQ(RunIt(), std::nullopt);
+  const std::string text = caught.Text();
+  pid_t left = 0;
+  std::ifstream(directory_.path() / "ran") >> left;
+  ASSERT_GT(left, 0);
+  ::kill(left, SIGKILL);
+  EXPECT_EQ(text, large + "end\n");
 }
 
 TEST_F(PhaseHookTest, AHookThatDoesNotEndIsKilledWithWhatItStarted) {

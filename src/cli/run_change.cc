@@ -167,7 +167,7 @@ Result<Outcome> Advance(Context& context, const Arguments& arguments) {
     return kernel::AdvanceRun(tx, arguments[0], skip_reason, OriginOf(context));
   }));
   if (result.advanced()) {
-    if (const auto trouble = RunPhaseHook(result.project_dir, result.event)) {
+    if (const auto trouble = RunPhaseHook(result.project_dir, result.event, context.clock())) {
       context.Warn(*trouble, "the phase is advanced; mend the hook, or remove it");
     }
   }
