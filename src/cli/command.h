@@ -30,7 +30,8 @@ struct Outcome {
 
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
-// One command of `ic`. The tables are constant data, so that starting costs nothing per command.
+// One command of `ic`. The tables are constant data, so that starting costs nothing per command,
+// and safe from any thread; to run a command is for the one thread of its Context.
 struct Command {
   std::string_view path;       // its words: "state set"
   std::string_view arguments;  // the positional ones, as help shows them: "<key> <scope>"
@@ -58,7 +59,7 @@ std::string UsageText();
 std::string GroupText(const Group& group);
 std::string HelpText(const Command& command);
 
-// How many flags `ic` itself has, for help and completion.
+// The flags of `ic` itself, which may stand anywhere on the line.
 std::span<const Flag> GlobalFlags();
 
 // Runs the command line, program name not included.

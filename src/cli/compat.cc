@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "json/object_text.h"
 #include "kernel/legacy.h"
 
@@ -39,8 +40,8 @@ Outcome Reported(const Context& context, const std::vector<Report>& reports) {
                     .Add("outcome", report.outcome)
                     .Add("scope_id", file.scope_id));
     } else {
-      outcome.out += fmt::format("{}\t{}\t{}\t{}\n", file.path.string(), file.key->key,
-                                 file.scope_id, report.outcome);
+      outcome.out += fmt::format("{}\t{}\t{}\t{}\n", Field(file.path.string()), file.key->key,
+                                 Field(file.scope_id), Field(report.outcome));
     }
   }
   if (context.json()) outcome.out = array.Text() + '\n';

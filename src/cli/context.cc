@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/time_text.h"
+#include "cli/output.h"
 #include "json/object_text.h"
 #include "kernel/locate.h"
 #include "kernel/schema.h"
@@ -64,7 +65,7 @@ Result<std::string> Context::Input(std::size_t most) {
 }
 
 bool Context::Confirm(std::string_view question) {
-  const std::string text = fmt::format("ic: {}: {} [y/N] ", command, question);
+  const std::string text = fmt::format("ic: {}: {} [y/N] ", command, Printable(question));
   if (::write(world_.error, text.data(), text.size()) < 0) return false;
   std::string line;
   char c = 0;
@@ -81,13 +82,15 @@ Result<Database::Options> Context::DatabaseOptions() const {
 }
 
 Result<Database*> Context::Open(Database::Access access) {
-  if (database_ &&
+  if (database_ && !database_->HasMoved() &&
       (access == Database::Access::kRead || database_->access() == Database::Access::kWrite)) {
     return &*database_;
   }
   database_.reset();
-  IL_TRY(const Database::Options options, DatabaseOptions());
-  IL_TRY(Database database, Database::Open(options, access, kernel::KernelSchema(), world_.clock));
+  if (!place_) {
+    IL_TRY(place_, DatabaseOptions());
+  }
+  IL_TRY(Database database, Database::Open(*place_, access, kernel::KernelSchema(), world_.clock));
   return &database_.emplace(std::move(database));
 }
 
@@ -122,8 +125,8 @@ void Context::Say(LogLevel level, std::string_view what, std::string_view remedy
   }
   diagnostics_ += command.empty() ? "ic: " : fmt::format("ic: {}: ", command);
   if (level == LogLevel::kWarn) diagnostics_ += "warning: ";
-  diagnostics_ += fmt::format("{}\n", what);
-  if (!remedy.empty()) diagnostics_ += fmt::format("{}\n", remedy);
+  diagnostics_ += fmt::format("{}\n", Printable(what));
+  if (!remedy.empty()) diagnostics_ += fmt::format("{}\n", Printable(remedy));
 }
 
 void Context::Finish() {

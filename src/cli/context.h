@@ -24,6 +24,7 @@ struct Globals {
   bool json = false;
   std::optional<std::string> db;
   std::chrono::milliseconds busy_timeout{5000};
+  bool verbose = false;  // results say more; IC_LOG_LEVEL is about stderr alone
   LogLevel level = LogLevel::kWarn;
   LogFormat format = LogFormat::kText;  // of what is said on stderr
 };
@@ -48,7 +49,7 @@ class Context {
   std::string_view command;  // "state set", for messages
 
   bool json() const { return globals.json; }
-  bool verbose() const { return globals.level <= LogLevel::kInfo; }
+  bool verbose() const { return globals.verbose; }
   Clock& clock() { return world_.clock; }
   RandomSource& random() { return world_.random; }
   // Whole seconds since 1970.
@@ -76,7 +77,8 @@ class Context {
     IL_TRY(kernel::Database * database, Open(kernel::Database::Access::kWrite));
     return database->Write(std::forward<Fn>(fn));
   }
-  // A database that is open for reading is opened anew when it is to be written.
+  // A database that is open for reading is opened anew when it is to be written, and one whose file
+  // was replaced meanwhile in any case.
   Result<kernel::Database*> Open(kernel::Database::Access access);
   // Where the database is, or would be.
   Result<kernel::Database::Options> DatabaseOptions() const;
@@ -95,6 +97,7 @@ class Context {
   void Say(LogLevel level, std::string_view what, std::string_view remedy);
 
   World world_;
+  std::optional<kernel::Database::Options> place_;  // looked for once: a call means one file
   std::optional<kernel::Database> database_;
   std::string diagnostics_;
 };

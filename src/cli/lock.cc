@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time_text.h"
+#include "cli/output.h"
 #include "json/object_text.h"
 #include "kernel/file_lock.h"
 
@@ -55,13 +56,6 @@ Result<Duration> TimeOf(const Arguments& arguments, std::string_view flag, Durat
   return time.value_or(otherwise);
 }
 
-// Whatever others wrote, it stays one field of one line.
-std::string Shown(std::string_view text) {
-  std::string shown(text);
-  std::ranges::replace_if(shown, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
-  return shown;
-}
-
 Duration AgeOf(Context& context, const HeldLock& held) {
   return std::chrono::seconds(std::max<std::int64_t>(0, context.Now() - held.since));
 }
@@ -77,10 +71,10 @@ Error IsHeld(Context& context, const HeldLock& held) {
     remedy = "its process has ended: it can be taken 5s after it was made";
   } else if (held.holder == Holder::kElsewhere) {
     remedy = fmt::format("release it on {}; from here nobody can tell whether it is in use",
-                         Shown(held.owner->host));
+                         held.owner->host);
   }
   return Error(Errc::kConflict,
-               fmt::format("{} is held by '{}' (pid {}) since {}", lock, Shown(held.owner->owner),
+               fmt::format("{} is held by '{}' (pid {}) since {}", lock, held.owner->owner,
                            held.owner->pid, FormatDuration(AgeOf(context, held))))
       .WithDetail("do", std::move(remedy));
 }
@@ -92,7 +86,8 @@ Result<Outcome> RunAcquire(Context& context, const Arguments& arguments) {
          Locks(context).Acquire(lock, OwnerOf(arguments), timeout));
   if (held) return IsHeld(context, *held);
   if (!context.verbose()) return Outcome{};
-  return Outcome{kExitOk, fmt::format("acquired {}/{}\n", lock.name, lock.scope)};
+  return Answer(context, fmt::format("acquired {}/{}", lock.name, lock.scope),
+                json::ObjectText().Add("acquired", true));
 }
 
 Result<Outcome> RunRelease(Context& context, const Arguments& arguments) {
@@ -110,7 +105,8 @@ Result<Outcome> RunRelease(Context& context, const Arguments& arguments) {
           .WithDetail("do", "say the --owner that acquired it; 'ic lock list' names it");
   }
   if (!context.verbose()) return Outcome{};
-  return Outcome{kExitOk, fmt::format("released {}/{}\n", lock.name, lock.scope)};
+  return Answer(context, fmt::format("released {}/{}", lock.name, lock.scope),
+                json::ObjectText().Add("released", true));
 }
 
 json::ObjectText RowObject(Context& context, const HeldLock& held) {
@@ -134,8 +130,8 @@ Outcome Rows(Context& context, const std::vector<HeldLock>& locks) {
   }
   std::string text;
   for (const HeldLock& held : locks) {
-    text += fmt::format("{}\t{}\t{}\t{}\n", Shown(held.name), Shown(held.scope),
-                        held.owner ? Shown(held.owner->owner) : "",
+    text += fmt::format("{}\t{}\t{}\t{}\n", Field(held.name), Field(held.scope),
+                        held.owner ? Field(held.owner->owner) : "",
                         held.owner ? FormatDuration(AgeOf(context, held)) : "");
   }
   return {kExitOk, std::move(text)};
@@ -155,7 +151,7 @@ Result<Outcome> RunStale(Context& context, const Arguments& arguments) {
 Result<Outcome> RunClean(Context& context, const Arguments& arguments) {
   IL_TRY(const Duration age, TimeOf(arguments, "older-than", kStaleDefault));
   IL_TRY(const std::size_t count, Locks(context).Clean(age));
-  return Outcome{kExitOk, fmt::format("{} cleaned\n", count)};
+  return Counted(context, static_cast<std::int64_t>(count), "cleaned");
 }
 
 constexpr Flag kOwner = {
@@ -195,8 +191,9 @@ constexpr std::array kCommands = {
         {},
         "Say who holds what",
         "Prints a line for each lock: name, scope, owner and age, with tabs between; owner and\n"
-        "age are empty when nobody wrote them down. With --json also whether the owner's\n"
-        "process is alive.\n\n"
+        "age are empty when nobody wrote them down. What holds a control character, or begins\n"
+        "with '\"', is printed as a JSON string. With --json also whether the owner's process is\n"
+        "alive.\n\n"
         "Example:\n  ic lock list\n",
         RunList},
     Command{"lock stale", "", 0, 0, kAgeFlags, "Say what is held for long",

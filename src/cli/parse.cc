@@ -103,6 +103,7 @@ class Parser {
   Result<bool> TakeLetter(std::string_view word) {
     if (word == "-vv") {
       state_.globals.level = LogLevel::kDebug;
+      state_.globals.verbose = true;
       ++at_;
       return true;
     }
@@ -145,6 +146,7 @@ class Parser {
       parsed_.help = on;
     } else if (flag.name == "verbose") {
       if (on) globals.level = std::min(globals.level, LogLevel::kInfo);
+      globals.verbose = globals.verbose || on;
     } else if (flag.name == "db") {
       globals.db = std::string(*value);
     } else if (flag.name == "log-format") {

@@ -44,7 +44,8 @@ constexpr std::array kCurrentFlags = {
     Flag{"all-projects", "", "of any project"},
 };
 constexpr std::array kAdvanceFlags = {
-    Flag{"priority", "N", "how strict gates are: 0 and 1 hard, 2 and 3 soft, 4 none (default 1)"},
+    Flag{"priority", "N",
+         "how strict gates are: up to 1 hard, 2 and 3 soft, from 4 none (default 1)"},
     Flag{"disable-gates", "", "go on whatever the gates say"},
     Flag{"skip-reason", "TEXT", "advance a run that does not advance by itself, and say why"},
     Flag{"calibration-file", "FILE", "raises the tiers of gates"},
@@ -109,7 +110,11 @@ constexpr std::array kCommands = {
         "also a line '  child: <id>' for each project; --json: children and id.\n"
         "Only one run of a project and a bead can be active. A second one is refused with exit\n"
         "1, and the message names the first; 'ic run abandon' frees the bead, and\n"
-        "--takeover-after does it for a run that nobody has touched for that long.\n"
+        "--takeover-after does it for a run that nobody has touched for that long. What counts is\n"
+        "its last change, not its age: a run that is worked on is not taken, however old it is.\n"
+        "Metadata and the arguments of actions are bound as values of 'ic state set' are: to\n"
+        "1 MiB, and without what looks like a secret, which is exit code 2. A file of gates may\n"
+        "lie anywhere, but must not be a symlink.\n"
         "The phases are brainstorm, brainstorm-reviewed, strategized, planned, executing,\n"
         "review, polish, reflect, done, unless --phases names others.\n\n"
         "Example:\n  ic run create --goal='Ship the parser'\n"
@@ -185,7 +190,8 @@ constexpr std::array kCommands = {
         "when the run has ended, or stays: then it prints 'phase (blocked: pause)'. Gates are not\n"
         "evaluated yet; every advance records the gate none.\n"
         "Afterwards <project>/.clavain/hooks/on-phase-advance is run with the event as JSON on\n"
-        "its stdin, for at most 5 s; what becomes of it changes nothing here.\n\n"
+        "its stdin, for at most 5 s; what becomes of it changes nothing here. What it leaves in\n"
+        "the background is not waited for, and its stderr is not ours.\n\n"
         "Example:\n  ic run advance \"$RUN\" --priority=1\n",
         run::Advance},
     Command{"run skip", "<run> <phase>", 2, 2, kSkipFlags, "Let a run pass over a phase",
@@ -213,7 +219,8 @@ constexpr std::array kCommands = {
         "Example:\n  ic run abandon \"$RUN\" --reason='session crashed'\n",
         run::Abandon},
     Command{"run set", "<run>", 1, 1, kSetFlags, "Change the settings of a run",
-            "Prints updated. Many may merge metadata at once, and nothing is lost.\n\n"
+            "Prints updated. Many may merge metadata at once, and nothing is lost. What it comes\n"
+            "to is bound as in 'ic run create'.\n\n"
             "Example:\n  ic run set \"$RUN\" --metadata-merge='{\"review\":{\"round\":2}}'\n",
             run::Set},
     Command{"run agent add", "<run>", 1, 1, kAgentAddFlags, "Say who works on a run",

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/output.h"
 #include "cli/phase_hook.h"
 #include "cli/run.h"
 #include "cli/run_support.h"
@@ -144,8 +145,11 @@ Result<Outcome> End(Context& context, const Arguments& arguments, std::string_vi
            portfolio = run.is_portfolio();
            return kernel::EndRun(tx, run.id, status, reason, OriginOf(context));
          }));
-  if (!portfolio) return Line(std::string(status));
-  return Line(fmt::format("{} (portfolio + {} children)", status, children));
+  json::ObjectText object;
+  if (portfolio) object.Add("children", children);
+  object.Add("id", arguments[0]).Add("status", status);
+  if (!portfolio) return Answer(context, status, object);
+  return Answer(context, fmt::format("{} (portfolio + {} children)", status, children), object);
 }
 
 Result<std::optional<bool>> BoolFlag(const Arguments& arguments, std::string_view flag) {
@@ -183,8 +187,8 @@ Result<Outcome> Skip(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
     return kernel::SkipPhase(tx, arguments[0], arguments[1], reason, OriginOf(context));
   }));
-  if (!context.json()) return Line(fmt::format("skipped: {}", arguments[1]));
-  return Line(json::ObjectText().Add("phase", arguments[1]).Add("status", "skipped").Text());
+  return Answer(context, fmt::format("skipped: {}", arguments[1]),
+                json::ObjectText().Add("phase", arguments[1]).Add("status", "skipped"));
 }
 
 Result<Outcome> Rollback(Context& context, const Arguments& arguments) {
@@ -235,7 +239,8 @@ Result<Outcome> Set(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
     return kernel::ChangeSettings(tx, arguments[0], settings, OriginOf(context));
   }));
-  return Line("updated");
+  return Answer(context, "updated",
+                json::ObjectText().Add("id", arguments[0]).Add("status", "updated"));
 }
 
 }  // namespace interlock::cli::run

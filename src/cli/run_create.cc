@@ -30,7 +30,10 @@ Result<std::string> ReadFile(const std::string& path) {
     return Error(code, fmt::format("{}: {}", path, why))
         .WithDetail("do", "name a regular file that you may read, of at most 1 MiB");
   };
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  // Not through a symlink: whoever can change it would decide which rules the run gets.
+  const UniqueFd file(
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (file.get() < 0 && errno == ELOOP) return failed(Errc::kForbidden, "it is a symlink");
   if (file.get() < 0) return failed(Errc::kCantOpen, std::generic_category().message(errno));
   struct stat found = {};
   if (::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -116,6 +119,9 @@ Result<kernel::NewRun> WantedRun(const Arguments& arguments) {
           .WithDetail("do", R"(write --actions='{"planned":{"command":"/work","args":"[]"}}')");
     }
     wanted.actions = std::move(parsed).value();
+    for (const kernel::PhaseAction& action : wanted.actions) {
+      if (action.args) IL_TRY_VOID(JsonFlag("actions", *action.args));
+    }
   }
   return wanted;
 }

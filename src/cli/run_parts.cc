@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "base/id.h"
+#include "cli/output.h"
 #include "cli/run.h"
 #include "cli/run_support.h"
-#include "json/parse.h"
-#include "json/value.h"
 #include "kernel/phase_actions.h"
 #include "kernel/run_agents.h"
 #include "kernel/run_artifacts.h"
@@ -19,7 +18,7 @@ namespace interlock::cli::run {
 namespace {
 
 Outcome Id(const Context& context, const std::string& id) {
-  return Line(context.json() ? json::ObjectText().Add("id", id).Text() : id);
+  return Answer(context, id, json::ObjectText().Add("id", id));
 }
 
 json::ObjectText AgentObject(const kernel::RunAgent& agent) {
@@ -59,10 +58,20 @@ Result<kernel::PhaseAction> WhichAction(const Arguments& arguments) {
 Result<std::optional<std::string>> ArgsFlag(const Arguments& arguments) {
   const std::optional<std::string_view> text = arguments.Text("args");
   if (!text) return std::nullopt;
-  if (const Result<json::Value> value = json::Parse(*text); !value) {
-    return BadFlag("args", value.error());
-  }
+  IL_TRY_VOID(JsonFlag("args", *text));
   return std::string(*text);
+}
+
+// What became of an action: "Updated: planned → /work".
+Outcome Changed(const Context& context, const kernel::PhaseAction& which, std::string_view word,
+                std::string_view status) {
+  return Answer(context,
+                fmt::format("{}: {} → {}", word, Column(which.phase), Column(which.command)),
+                json::ObjectText()
+                    .Add("command", which.command)
+                    .Add("phase", which.phase)
+                    .Add("run_id", which.run_id)
+                    .Add("status", status));
 }
 
 std::string ActionRow(const kernel::PhaseAction& action) {
@@ -113,7 +122,8 @@ Result<Outcome> AgentUpdate(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
     return kernel::SetAgentStatus(tx, arguments[0], status, context.Now());
   }));
-  return Line("updated");
+  return Answer(context, "updated",
+                json::ObjectText().Add("id", arguments[0]).Add("status", status));
 }
 
 Result<Outcome> ArtifactAdd(Context& context, const Arguments& arguments) {
@@ -160,8 +170,10 @@ Result<Outcome> ActionAdd(Context& context, const Arguments& arguments) {
   IL_TRY(const std::int64_t id, context.Write([&](kernel::Transaction& tx) {
     return kernel::AddAction(tx, action, context.Now());
   }));
-  if (context.json()) return Line(json::ObjectText().Add("id", id).Text());
-  return Line(fmt::format("Added action {}: {} → {}", id, action.phase, action.command));
+  return Answer(
+      context,
+      fmt::format("Added action {}: {} → {}", id, Column(action.phase), Column(action.command)),
+      json::ObjectText().Add("id", id));
 }
 
 Result<Outcome> ActionList(Context& context, const Arguments& arguments) {
@@ -193,14 +205,14 @@ Result<Outcome> ActionUpdate(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(context.Write([&](kernel::Transaction& tx) {
     return kernel::UpdateAction(tx, which, change, context.Now());
   }));
-  return Line(fmt::format("Updated: {} → {}", which.phase, which.command));
+  return Changed(context, which, "Updated", "updated");
 }
 
 Result<Outcome> ActionDelete(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::PhaseAction which, WhichAction(arguments));
   IL_TRY_VOID(
       context.Write([&](kernel::Transaction& tx) { return kernel::DeleteAction(tx, which); }));
-  return Line(fmt::format("Deleted: {} → {}", which.phase, which.command));
+  return Changed(context, which, "Deleted", "deleted");
 }
 
 }  // namespace interlock::cli::run

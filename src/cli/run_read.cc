@@ -27,13 +27,13 @@ std::string StatusText(const Run& run, const std::vector<Run>& children) {
   add("Status", run.status);
   add("Phase", run.phase);
   add("Goal", Column(run.goal));
-  add("Project", run.is_portfolio() ? std::string("(portfolio)") : run.project_dir);
+  add("Project", run.is_portfolio() ? std::string("(portfolio)") : Column(run.project_dir));
   add("Complexity", run.complexity);
   if (run.force_full) add("ForceFull", true);
   if (!run.auto_advance) add("AutoAdv", false);
-  if (run.scope_id) add("Scope", *run.scope_id);
-  if (run.bead_id) add("Bead", *run.bead_id);
-  if (run.session_id) add("Session", *run.session_id);
+  if (run.scope_id) add("Scope", Column(*run.scope_id));
+  if (run.bead_id) add("Bead", Column(*run.bead_id));
+  if (run.session_id) add("Session", Column(*run.session_id));
   if (run.token_budget) {
     add("Budget", fmt::format("{} (warning at {}%)", *run.token_budget, run.budget_warn_pct));
   }
@@ -42,8 +42,8 @@ std::string StatusText(const Run& run, const std::vector<Run>& children) {
   if (children.empty()) return text;
   text += fmt::format("Children: ({})\n", children.size());
   for (const Run& child : children) {
-    text +=
-        fmt::format("\t{}\t{}\t{}\t{}\n", child.id, child.status, child.phase, child.project_dir);
+    text += fmt::format("\t{}\t{}\t{}\t{}\n", child.id, child.status, child.phase,
+                        Column(child.project_dir));
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include "json/parse.h"
 #include "json/value.h"
 #include "json/write.h"
+#include "kernel/payload.h"
 
 namespace interlock::cli::run {
 
@@ -47,9 +48,18 @@ std::optional<std::string> Optional(const Arguments& arguments, std::string_view
   return std::string(*text);
 }
 
+Result<void> JsonFlag(std::string_view flag, std::string_view text) {
+  const Result<std::string_view> checked = kernel::CheckPayload(text);
+  if (checked) return {};
+  const Error& error = checked.error();
+  if (error.code() != Errc::kInvalidArgument) return BadFlag(flag, error);
+  return Error(error).In(fmt::format("--{}", flag));
+}
+
 Result<std::optional<std::string>> ObjectFlag(const Arguments& arguments, std::string_view flag) {
   std::optional<std::string> text = Optional(arguments, flag);
   if (!text) return std::nullopt;
+  IL_TRY_VOID(JsonFlag(flag, *text));
   const Result<json::Value> value = json::Parse(*text);
   if (!value) return BadFlag(flag, value.error());
   if (!value->is_object()) {
@@ -79,7 +89,7 @@ kernel::Origin OriginOf(Context& context) {
 
 std::string Column(std::string_view text) {
   std::string column(text);
-  std::ranges::replace_if(column, [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+  std::ranges::replace_if(column, [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
   return column;
 }
 

@@ -13,7 +13,8 @@
 #include "kernel/phase_event.h"
 #include "kernel/run.h"
 
-// What the commands of `ic run` share: reading flags, and runs as text.
+// What the commands of `ic run` share: reading flags, and runs as text. Stateless, but for the
+// Context that they are given: for one thread at a time.
 namespace interlock::cli::run {
 
 Error UsageError(std::string message, std::string what_to_do = {});
@@ -27,7 +28,10 @@ Result<std::string> Required(const Arguments& arguments, std::string_view flag);
 Result<std::optional<std::string>> NotEmpty(const Arguments& arguments, std::string_view flag);
 // Empty counts as not given.
 std::optional<std::string> Optional(const Arguments& arguments, std::string_view flag);
-// The text of a JSON object; empty counts as not given. kUsage names the flag.
+// JSON that is to be stored, within the limits of kernel/payload.h. kUsage names the flag; what
+// looks like a secret is kInvalidArgument, as it is for state.
+Result<void> JsonFlag(std::string_view flag, std::string_view text);
+// The text of a JSON object, as JsonFlag() lets it through; empty counts as not given.
 Result<std::optional<std::string>> ObjectFlag(const Arguments& arguments, std::string_view flag);
 
 // Absolute, without "." and ".." and a slash at its end; symlinks stay as they are. A relative one
@@ -39,7 +43,7 @@ Result<std::string> ProjectFlag(const Context& context, const Arguments& argumen
 // To be asked when the write lock is held: who waits for it must not write a time long past.
 kernel::Origin OriginOf(Context& context);
 
-// `text` as one column of one line: tabs and line breaks become spaces.
+// `text` as one column of one line, for people: control characters become spaces.
 std::string Column(std::string_view text);
 // Stored JSON; as a string when another program stored something else.
 void AddJson(json::ObjectText& object, std::string_view key, const std::string& stored);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/output.h"
 #include "json/object_text.h"
 #include "kernel/sentinel.h"
 
@@ -25,10 +27,16 @@ std::string_view Word(Verdict verdict) {
   return verdict == Verdict::kAllowed ? "allowed" : "throttled";
 }
 
-// A name that is empty is a variable that was not set; it would throttle whoever else forgot.
+// A name that is empty is a variable that was not set; it would throttle whoever else forgot. One
+// with control characters is a mistake as well: names stand in lists.
 Result<SentinelClaim> Checked(std::string_view name, std::string_view scope,
                               std::int64_t interval_s) {
   if (name.empty()) return Error(Errc::kUsage, "the name is empty");
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("the name '{}' holds a control character", name))
+        .WithDetail("do", "name it with letters, digits, '_' and '-'; the scope may be any text");
+  }
   if (interval_s < 0) {
     return Error(Errc::kUsage, fmt::format("the interval must not be negative: {}", interval_s))
         .WithDetail("do", "give seconds; 0 = once, until it is reset");
@@ -73,9 +81,9 @@ Result<Outcome> RunCheck(Context& context, const Arguments& arguments) {
   IL_TRY(const SentinelClaim claim, Checked(arguments[0], arguments[1], *interval_s));
   IL_TRY(const Claimed claimed, Claim(context, {&claim, 1}));
   const Verdict verdict = claimed.verdicts.front();
-  return Outcome{verdict == Verdict::kAllowed ? kExitOk : kExitNegative,
-                 context.json() ? Described(claim, verdict).Text() + '\n'
-                                : fmt::format("{}\n", Word(verdict))};
+  Outcome outcome = Answer(context, Word(verdict), Described(claim, verdict));
+  if (verdict == Verdict::kThrottled) outcome.exit_code = kExitNegative;
+  return outcome;
 }
 
 // All of them are looked at before any is claimed.
@@ -107,18 +115,12 @@ Result<Outcome> RunCheckMany(Context& context, const Arguments& arguments) {
     if (context.json()) {
       array.Add(Described(claims[i], verdict));
     } else {
-      outcome.out +=
-          fmt::format("{}\t{}\t{}\n", claims[i].id.name, claims[i].id.scope_id, Word(verdict));
+      outcome.out += fmt::format("{}\t{}\t{}\n", Field(claims[i].id.name),
+                                 Field(claims[i].id.scope_id), Word(verdict));
     }
   }
   if (context.json()) outcome.out = array.Text() + '\n';
   return outcome;
-}
-
-// "3 pruned", or {"pruned":3}.
-Outcome Counted(const Context& context, std::int64_t count, std::string_view what) {
-  if (context.json()) return {kExitOk, json::ObjectText().Add(what, count).Text() + '\n'};
-  return {kExitOk, fmt::format("{} {}\n", count, what)};
 }
 
 Result<Outcome> RunReset(Context& context, const Arguments& arguments) {
@@ -140,22 +142,22 @@ Result<Outcome> RunList(Context& context, const Arguments& /*arguments*/) {
   if (!context.json()) {
     std::string lines;
     for (const Sentinel& sentinel : sentinels) {
-      lines += fmt::format("{}\t{}\t{}\n", sentinel.name, sentinel.scope_id, sentinel.last_fired);
+      lines += fmt::format("{}\t{}\t{}\n", Field(sentinel.name), Field(sentinel.scope_id),
+                           sentinel.last_fired);
     }
     return Outcome{kExitOk, std::move(lines)};
   }
   json::ArrayText array;
   for (const Sentinel& sentinel : sentinels) {
     json::ObjectText text;
-    text.Add("name", sentinel.name)
-        .Add("scope_id", sentinel.scope_id)
-        .Add("last_fired", sentinel.last_fired);
     if (sentinel.interval_s) {
       text.Add("interval_s", *sentinel.interval_s);
     } else {
       text.AddNull("interval_s");
     }
-    array.Add(text);
+    array.Add(text.Add("last_fired", sentinel.last_fired)
+                  .Add("name", sentinel.name)
+                  .Add("scope_id", sentinel.scope_id));
   }
   return Outcome{kExitOk, array.Text() + '\n'};
 }
@@ -198,18 +200,17 @@ constexpr std::array kCommands = {
         "Example:\n  ic sentinel check compound repo --interval=300 || exit 0\n"
         "  ic sentinel check stop \"$SESSION\" --interval=0 >/dev/null || exit 0\n",
         RunCheck},
-    Command{
-        "sentinel check-many",
-        "<name> <scope> <interval> ...",
-        3,
-        kAnyNumber,
-        {},
-        "Ask for several at once",
-        "Prints name, scope and verdict per line, with tabs between them. Each is claimed for\n"
-        "itself. Exit code 0 when all are allowed, 1 when any is throttled. Nothing is claimed\n"
-        "when one of the arguments is wrong.\n\n"
-        "Example:\n  ic sentinel check-many stop \"$SESSION\" 0 compound repo 300\n",
-        RunCheckMany},
+    Command{"sentinel check-many",
+            "<name> <scope> <interval> ...",
+            3,
+            kAnyNumber,
+            {},
+            "Ask for several at once",
+            "Prints name, scope and verdict per line, with tabs between them, as 'sentinel list'\n"
+            "does. Each is claimed for itself. Exit code 0 when all are allowed, 1 when any is\n"
+            "throttled. Nothing is claimed when one of the arguments is wrong.\n\n"
+            "Example:\n  ic sentinel check-many stop \"$SESSION\" 0 compound repo 300\n",
+            RunCheckMany},
     Command{"sentinel reset",
             "<name> <scope>",
             2,
@@ -236,8 +237,9 @@ constexpr std::array kCommands = {
         {},
         "List all",
         "Prints name, scope and when it last fired (seconds since 1970) per line, with tabs\n"
-        "between them, sorted. With --json also the interval: 0 = once, null = not known, from\n"
-        "an older file.\n\n"
+        "between them, sorted. A name or scope that holds a tab, a line break or another control\n"
+        "character, or begins with '\"', is printed as a JSON string. With --json also the\n"
+        "interval: 0 = once, null = not known, from an older file.\n\n"
         "Example:\n  ic sentinel list | grep '^stop'\n",
         RunList},
     Command{"sentinel prune", "", 0, 0, kPruneFlags, "Remove old ones",

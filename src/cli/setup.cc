@@ -9,6 +9,8 @@
 #include <string>
 
 #include "base/version.h"
+#include "cli/output.h"
+#include "json/object_text.h"
 #include "kernel/health.h"
 #include "kernel/rollback.h"
 #include "kernel/schema.h"
@@ -74,12 +76,13 @@ Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   IL_TRY(const db::MigrationOutcome outcome,
          kernel::Database::Init(options, kernel::KernelSchema(), context.clock()));
-  if (!outcome.backup.empty() && context.verbose()) {
+  if (!outcome.backup.empty() && context.globals.level <= LogLevel::kInfo) {
     context.Warn(
         fmt::format("the file of version {} is kept as {}", outcome.from, outcome.backup.string()));
   }
-  return Outcome{kExitOk,
-                 fmt::format("initialized {} (schema v{})\n", options.path.string(), outcome.to)};
+  return Answer(context,
+                fmt::format("initialized {} (schema v{})", options.path.string(), outcome.to),
+                json::ObjectText().Add("path", options.path.string()).Add("schema", outcome.to));
 }
 
 Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
@@ -87,7 +90,7 @@ Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
   kernel::HealthLimits limits;
   if (arguments.IsOn("full")) limits.checked_bytes_max = std::numeric_limits<std::uintmax_t>::max();
   IL_TRY_VOID(kernel::CheckHealth(options, kernel::KernelSchema(), context.clock(), limits));
-  return Outcome{kExitOk, "ok\n"};
+  return Answer(context, "ok", json::ObjectText().Add("status", "ok"));
 }
 
 Result<Outcome> RunRollback(Context& context, const Arguments& arguments) {
@@ -100,15 +103,20 @@ Result<Outcome> RunRollback(Context& context, const Arguments& arguments) {
       plan.replaced ? fmt::format("version {}", *plan.replaced) : "which cannot be read";
   const std::string what = fmt::format("{} (version {}) over {} ({})", plan.backup.string(),
                                        plan.version, options.path.string(), there);
-  if (arguments.IsOn("dry-run")) return Outcome{kExitOk, fmt::format("would restore {}\n", what)};
+  if (arguments.IsOn("dry-run")) {
+    return Answer(context, fmt::format("would restore {}", what),
+                  json::ObjectText().Add("dry_run", true).Add("restored", plan.backup.string()));
+  }
   if (!arguments.IsOn("yes")) {
     const bool agreed = context.Confirm(
         fmt::format("restore {}? What is there now is kept under another name.", what));
     if (!agreed) return Outcome{kExitNegative, "", "ic: migrate rollback: nothing was changed\n"};
   }
   IL_TRY(const std::filesystem::path kept, kernel::RollBack(options, plan, context.clock()));
-  return Outcome{kExitOk, fmt::format("restored {}\nkept what was there as {}\n",
-                                      plan.backup.string(), kept.string())};
+  return Answer(
+      context,
+      fmt::format("restored {}\nkept what was there as {}", plan.backup.string(), kept.string()),
+      json::ObjectText().Add("kept", kept.string()).Add("restored", plan.backup.string()));
 }
 
 constexpr std::array kVersion = {

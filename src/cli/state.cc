@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "json/object_text.h"
 #include "kernel/input_file.h"
 #include "kernel/payload.h"
@@ -83,24 +85,24 @@ Result<Outcome> RunSet(Context& context, const Arguments& arguments) {
   return Outcome{kExitOk, json::ObjectText().Add("version", version).Text() + '\n'};
 }
 
-json::ObjectText Described(const State& state) {
-  json::ObjectText text;
-  text.Add("key", state.key)
-      .Add("scope_id", state.scope_id)
-      .Add("version", state.version)
-      .Add("updated_at", state.updated_at);
+void AddExpiry(json::ObjectText& text, const State& state) {
   if (state.expires_at) {
     text.Add("expires_at", *state.expires_at);
   } else {
     text.AddNull("expires_at");
   }
-  return text;
 }
 
 Result<Outcome> Found(const Context& context, const State& state) {
   if (!context.json()) return Outcome{kExitOk, state.payload + '\n'};
   IL_TRY(const std::string payload, kernel::OneLine(state.payload));
-  return Outcome{kExitOk, Described(state).AddRaw("payload", payload).Text() + '\n'};
+  json::ObjectText text;
+  text.Add("key", state.key)
+      .Add("scope_id", state.scope_id)
+      .Add("version", state.version)
+      .Add("updated_at", state.updated_at);
+  AddExpiry(text, state);
+  return Outcome{kExitOk, text.AddRaw("payload", payload).Text() + '\n'};
 }
 
 Result<Outcome> RunGet(Context& context, const Arguments& arguments) {
@@ -116,16 +118,8 @@ Result<Outcome> RunDelete(Context& context, const Arguments& arguments) {
   IL_TRY(const StateId id, IdIn(arguments));
   IL_TRY(const bool deleted,
          context.Write([&](kernel::Transaction& tx) { return kernel::DeleteState(tx, id); }));
-  if (context.json()) {
-    return Outcome{kExitOk, json::ObjectText().Add("deleted", deleted).Text() + '\n'};
-  }
-  return Outcome{kExitOk, deleted ? "deleted\n" : "not found\n"};
-}
-
-// "3 pruned", or {"pruned":3}.
-Outcome Counted(const Context& context, std::int64_t count, std::string_view what) {
-  if (context.json()) return {kExitOk, json::ObjectText().Add(what, count).Text() + '\n'};
-  return {kExitOk, fmt::format("{} {}\n", count, what)};
+  return Answer(context, deleted ? "deleted" : "not found",
+                json::ObjectText().Add("deleted", deleted));
 }
 
 Result<Outcome> RunDeleteAll(Context& context, const Arguments& arguments) {
@@ -169,11 +163,19 @@ Result<Outcome> RunList(Context& context, const Arguments& arguments) {
   }));
   if (context.json()) {
     json::ArrayText array;
-    for (const State& state : rows) array.Add(Described(state));
+    for (const State& state : rows) {
+      json::ObjectText text;
+      AddExpiry(text, state);
+      array.Add(text.Add("key", state.key)
+                    .Add("scope_id", state.scope_id)
+                    .Add("updated_at", state.updated_at)
+                    .Add("version", state.version));
+    }
     return Outcome{kExitOk, array.Text() + '\n'};
   }
   std::string lines;
-  for (const State& state : rows) lines.append(key ? state.scope_id : state.key).append("\n");
+  for (const State& state : rows)
+    lines.append(Field(key ? state.scope_id : state.key)).append("\n");
   return Outcome{kExitOk, std::move(lines)};
 }
 
@@ -187,13 +189,8 @@ Result<Outcome> RunIncrement(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Counter counter, context.Write([&](kernel::Transaction& tx) {
     return kernel::IncrementState(tx, id, increment, context.Now());
   }));
-  if (context.json()) {
-    return Outcome{
-        kExitOk,
-        json::ObjectText().Add("value", counter.value).Add("version", counter.version).Text() +
-            '\n'};
-  }
-  return Outcome{kExitOk, fmt::format("{}\n", counter.value)};
+  return Answer(context, std::to_string(counter.value),
+                json::ObjectText().Add("value", counter.value).Add("version", counter.version));
 }
 
 Result<Outcome> RunWait(Context& context, const Arguments& arguments) {
@@ -204,11 +201,12 @@ Result<Outcome> RunWait(Context& context, const Arguments& arguments) {
         .WithDetail("do", "say how long to wait, as --timeout=30s");
   }
   IL_TRY(const StateId id, IdIn(arguments));
-  IL_TRY(kernel::Database * database, context.Open(kernel::Database::Access::kRead));
+  IL_TRY(const kernel::Database* const database, context.Open(kernel::Database::Access::kRead));
+  const std::filesystem::path path = database->path();
   std::optional<State> state;
-  IL_TRY(const bool found,
-         kernel::LookUntil(database->path(), context.clock(), *limit, [&]() -> Result<bool> {
-           IL_TRY(state, database->Read([&](db::Connection& connection) {
+  IL_TRY(const bool found, kernel::LookUntil(path, context.clock(), *limit, [&]() -> Result<bool> {
+           // By the name, each time: the file may be replaced while we wait.
+           IL_TRY(state, context.Read([&](db::Connection& connection) {
              return kernel::FindState(connection, id, context.Now());
            }));
            return state && state->version > since.value_or(0);
@@ -244,8 +242,10 @@ constexpr std::array kCommands = {
         "state set", "<key> <scope> [json | @file]", 2, 3, kSetFlags, "Store a JSON value",
         "Stores the value that is given as an argument, in a file under the current directory,\n"
         "or on standard input. The last writer wins, unless a version is asked for: then who\n"
-        "comes too late gets exit code 1, and nothing is written. Prints nothing; with --json\n"
-        "the new version.\n\n"
+        "comes too late gets exit code 1, and nothing is written. Versions begin at 1 and grow by\n"
+        "1 with each write; none comes back after the value has expired, was pruned or deleted:\n"
+        "then they go on above the highest that was removed from the file. Prints nothing; with\n"
+        "--json the new version.\n\n"
         "A key begins with a-z and goes on with a-z, 0-9, '_' and '-', behind a first '.' also\n"
         "with '.' and ':'; a scope is any text. The value may have 1 MiB, nested 20 deep, with\n"
         "strings of 100 KiB, keys of 1000 bytes and arrays of 10000 elements. One that looks\n"
@@ -270,8 +270,8 @@ constexpr std::array kCommands = {
             2,
             {},
             "Remove a value",
-            "Prints deleted, or not found; both are exit code 0. Who writes the key again begins\n"
-            "at version 1.\n\n"
+            "Prints deleted, or not found; both are exit code 0. Who writes the key again gets a\n"
+            "version above all that were there, so that --if-version of before does not hold.\n\n"
             "Example:\n  ic state delete dispatch \"$SESSION\"\n",
             RunDelete},
     Command{"state delete-all",
@@ -283,10 +283,13 @@ constexpr std::array kCommands = {
             "Prints how many there were, in one step: no other process sees a part of them.\n\n"
             "Example:\n  ic state delete-all discovery_brief\n",
             RunDeleteAll},
-    Command{"state list", "[key]", 0, 1, kListFlags, "List scopes of a key, or keys of a scope",
-            "Prints one per line, sorted, without what has expired.\n\n"
-            "Example:\n  ic state list dispatch\n  ic state list --scope=\"$SESSION\" --json\n",
-            RunList},
+    Command{
+        "state list", "[key]", 0, 1, kListFlags, "List scopes of a key, or keys of a scope",
+        "Prints one per line, sorted, without what has expired. One that holds a line break,\n"
+        "a tab or another control character, or begins with '\"', is printed as a JSON string.\n"
+        "With --json an array of objects.\n\n"
+        "Example:\n  ic state list dispatch\n  ic state list --scope=\"$SESSION\" --json\n",
+        RunList},
     Command{"state prune", "", 0, 0, kPruneFlags, "Give back the space of what has expired",
             "Prints how many rows were removed. Nothing depends on it: what has expired is not\n"
             "seen by any command, pruned or not.\n\n"
@@ -301,7 +304,8 @@ constexpr std::array kCommands = {
     Command{"state wait", "<key> <scope>", 2, 2, kWaitFlags, "Wait until a value is there",
             "Prints the value as soon as there is one with a version above N, as 'state get'\n"
             "does. Exit code 1, and no output, when the time is up. It sleeps until the file\n"
-            "changes. A value that was deleted and written again begins at version 1.\n\n"
+            "changes. When another file takes its place it goes on with that one; when the file\n"
+            "is removed, that is exit code 2.\n\n"
             "Example:\n  ic state wait approved \"$RUN\" --timeout=10m\n"
             "  ic state wait plan \"$RUN\" --since-version=3 --timeout=1h --json\n",
             RunWait},

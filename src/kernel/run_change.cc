@@ -10,6 +10,7 @@
 #include "json/parse.h"
 #include "json/value.h"
 #include "json/write.h"
+#include "kernel/payload.h"
 
 namespace interlock::kernel {
 namespace {
@@ -147,7 +148,14 @@ Result<std::optional<std::string>> MergedMetadata(const Run& run, const RunSetti
          ParseObject(run.metadata.value_or("{}"), fmt::format("the metadata of run {}", run.id)));
   IL_TRY(const json::Value patch, ParseObject(*settings.metadata_to_merge, "the metadata"));
   Merge(base.get_object(), patch.get_object());
-  return json::Write(base);
+  std::string merged = json::Write(base);
+  if (merged.size() > kPayloadBytesMax) {
+    return Error(Errc::kPayloadTooLarge,
+                 fmt::format("the metadata of run {} would have {} bytes, at most {} are allowed",
+                             run.id, merged.size(), kPayloadBytesMax))
+        .WithDetail("do", "keep it in a file, and store the file's path");
+  }
+  return merged;
 }
 
 // What was set, as the reason of its event.

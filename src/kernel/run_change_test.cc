@@ -285,5 +285,19 @@ TEST_F(RunChangeTest, MetadataIsMergedAtEveryDepth) {
   EXPECT_EQ(merged.error().exit_code(), 2) << "what is there is not ours to throw away";
 }
 
+TEST_F(RunChangeTest, MetadataDoesNotGrowBeyondWhatStateMayHold) {
+  ASSERT_TRUE(Create({.run = Abcd()}).ok());
+  const std::string part(100'000, 'x');
+  const auto merge = [&](int i) {
+    return Set({.metadata_to_merge = "{\"k" + std::to_string(i) + "\":\"" + part + "\"}"});
+  };
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(merge(i).ok()) << i;
+  const std::optional<std::string> before = Find().metadata;
+  const auto merged = merge(10);
+  ASSERT_FALSE(merged.ok());
+  EXPECT_EQ(merged.error().exit_code(), 2);
+  EXPECT_EQ(Find().metadata, before);
+}
+
 }  // namespace
 }  // namespace interlock::kernel

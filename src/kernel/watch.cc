@@ -20,7 +20,9 @@ Watch::Watch(const fs::path& database)
       fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
   if (fd_ < 0) return;
   const fs::path directory = database.has_parent_path() ? database.parent_path() : ".";
-  if (::inotify_add_watch(fd_, directory.c_str(), IN_MODIFY | IN_MOVED_TO) >= 0) return;
+  constexpr auto kEvents =
+      IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
+  if (::inotify_add_watch(fd_, directory.c_str(), kEvents) >= 0) return;
   ::close(fd_);
   fd_ = -1;
 }
@@ -51,9 +53,8 @@ bool Watch::TakeEvents() {
       inotify_event event = {};
       std::memcpy(&event, buffer.data() + at, sizeof(event));
       const char* const name = buffer.data() + at + sizeof(event);  // padded with NULs
-      if ((event.mask & IN_Q_OVERFLOW) != 0 || (event.len > 0 && (name == file_ || name == log_))) {
-        ours = true;
-      }
+      // Without a name it is about the directory itself, or more happened than could be told.
+      if (event.len == 0 || name == file_ || name == log_) ours = true;
       at += sizeof(event) + event.len;
     }
   }

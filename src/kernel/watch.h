@@ -29,7 +29,7 @@ class Watch {
   enum class Seen : std::uint8_t {
     kNothing,  // the time has passed
     kOther,    // something happened that need not concern the database
-    kWrite,    // since the last call
+    kWrite,    // or the file was replaced or removed, since the last call
   };
 
   // Waits until something was written, at most `limit`.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -18,6 +19,9 @@
 #include "base/id.h"
 #include "cli/command.h"
 #include "cli/ic_process.h"
+#include "json/parse.h"
+#include "json/value.h"
+#include "json/write.h"
 #include "testing/raw_db.h"
 
 namespace interlock {
@@ -276,6 +280,75 @@ TEST_F(ContractTest, S05EveryWriteOfEveryCommandIsInATransactionThatBeganAsOne) 
   fs::current_path(before);
 }
 
+// One line of compact JSON, or nothing where there is nothing to say.
+TEST_F(ContractTest, WithJsonEveryResultIsJson) {
+  const std::set<std::string> texts = {"help", "completion bash", "completion next", "run phase"};
+  const std::set<std::string> pretty = {"version", "run rollback"};
+  for (const cli::Command* command : AllCommands()) {
+    const std::string path(command->path);
+    if (texts.contains(path)) continue;
+    Words words = Right(*command);
+    words.insert(words.begin(), "--json");
+    const Finished finished = Ic(words);
+    EXPECT_LE(finished.exit_code, 1) << path << ": " << finished.err;
+    if (finished.out.empty()) continue;
+    const Result<json::Value> value = json::Parse(finished.out);
+    ASSERT_TRUE(value.ok()) << path << ": " << finished.out;
+    if (pretty.contains(path)) continue;
+    EXPECT_EQ(finished.out, json::Write(*value) + "\n") << path;
+  }
+}
+
+TEST_F(ContractTest, WhatIsDoneIsSaidInJsonToo) {
+  const auto json = [this](Words words) {
+    words.insert(words.begin(), "--json");
+    return Line(Ic(std::move(words)));
+  };
+  const std::string second = Line(Ic({"run", "create", "--goal=second"}));
+  const std::string both = Line(Ic({"run", "create", "--goal=both", "--projects=a,b"}));
+  EXPECT_EQ(json({"init"}), R"({"path":")" + place_.database().string() + R"(","schema":100})");
+  EXPECT_EQ(json({"health"}), R"({"status":"ok"})");
+  EXPECT_EQ(json({"run", "set", "$RUN", "--complexity=2"}),
+            R"({"id":")" + run_ + R"(","status":"updated"})");
+  EXPECT_EQ(json({"run", "agent", "update", "$AGENT", "--status=failed"}),
+            R"({"id":")" + agent_ + R"(","status":"failed"})");
+  const std::string action = R"({"command":"do","phase":"planned","run_id":")" + run_;
+  EXPECT_EQ(
+      json({"run", "action", "update", "$RUN", "--phase=planned", "--command=do", "--mode=m"}),
+      action + R"(","status":"updated"})");
+  EXPECT_EQ(json({"run", "action", "delete", "$RUN", "--phase=planned", "--command=do"}),
+            action + R"(","status":"deleted"})");
+  EXPECT_EQ(json({"run", "cancel", "$RUN"}), R"({"id":")" + run_ + R"(","status":"cancelled"})");
+  EXPECT_EQ(json({"run", "abandon", second}), R"({"id":")" + second + R"(","status":"abandoned"})");
+  EXPECT_EQ(json({"run", "cancel", both}),
+            R"({"children":2,"id":")" + both + R"(","status":"cancelled"})");
+  EXPECT_EQ(json({"lock", "clean"}), R"({"cleaned":0})");
+}
+
+// A terminal that is shown it must not obey it.
+TEST_F(ContractTest, WhatIsEchoedInAMessageMovesNoCursor) {
+  const std::string odd = "a\x1b[31m\nb\x9b\x7f\xc2\x9b";
+  for (const Words& words : {Words{odd},
+                             {"state", odd},
+                             {"state", "get", odd, "s"},
+                             {"run", "status", odd},
+                             {"state", "get", "k", "s", "--" + odd},
+                             {"state", "get", "k", "s", "--timeout=" + odd},
+                             {"lock", "acquire", odd, "s"},
+                             {"lock", "release", "n", odd},
+                             {"sentinel", "check", odd, "s", "--interval=0"},
+                             {"--db=" + odd + ".db", "state", "get", "k", "s"}}) {
+    const Finished finished = Ic(words);
+    EXPECT_NE(finished.exit_code, 0);
+    EXPECT_NE(finished.err, "");
+    EXPECT_LE(std::ranges::count(finished.err, '\n'), 2) << finished.err;
+    for (const char bad : {'\x1b', '\x9b', '\x7f'}) {
+      EXPECT_EQ(finished.err.find(bad), std::string::npos) << finished.err;
+    }
+  }
+  EXPECT_THAT(Ic({"state", "get", odd, "s"}).err, HasSubstr(R"('a\x1b[31m\nb\x9b\x7f\xc2\x9b')"));
+}
+
 TEST_F(ContractTest, S28AWrongCommandLineIs3AndChangesNothing) {
   for (const cli::Command* command : AllCommands()) {
     const std::string path(command->path);
@@ -398,6 +471,11 @@ std::string Deep(int depth) {
   return text;
 }
 
+const std::string& Secret() {
+  static const std::string kText = R"({"k":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"})";
+  return kText;
+}
+
 const std::vector<Wrong>& WrongState() {
   static const std::vector<Wrong> kCases = {
       {{"nothing"}, 3, "unknown command"},
@@ -429,9 +507,7 @@ const std::vector<Wrong>& WrongState() {
       {{"state", "set", "a", "s", "@dir.json"}, 2, "dir.json"},
       {{"state", "set", "a", "s", "@../outside.json"}, 2, "outside.json"},
       {{"state", "set", "a", "s", "@/etc/passwd"}, 2, "/etc/passwd"},
-      {{"state", "set", "a", "s", R"({"k":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"})"},
-       2,
-       "likely secret"},
+      {{"state", "set", "a", "s", Secret()}, 2, "likely secret"},
       {{"state", "set", "a", "s", "1", "--ttl=soon"}, 3, "--ttl"},
       {{"state", "set", "a", "s", "1", "--ttl=-5s"}, 3, "ttl"},
       {{"state", "set", "a", "s", "1", "--ttl=500ms"}, 2, "second"},
@@ -462,6 +538,17 @@ const std::vector<Wrong>& WrongRunsAndLocks() {
       {{"run", "create", "--goal=g", "--metadata=[]"}, 3, "metadata"},
       {{"run", "create", "--goal=g", "--gates=x"}, 3, "gates"},
       {{"run", "create", "--goal=g", "--gates-file=nowhere.json"}, 2, "nowhere.json"},
+      {{"run", "create", "--goal=g", "--gates-file=link.json"}, 2, "symlink"},
+      {{"run", "create", "--goal=g", "--metadata=" + Secret()}, 2, "likely secret"},
+      {{"run", "create", "--goal=g", "--metadata={\"a\":" + Deep(20) + "}"}, 3, "--metadata"},
+      {{"run", "set", "$RUN", "--metadata-merge=" + Secret()}, 2, "likely secret"},
+      {{"run", "action", "add", "$RUN", "--phase=planned", "--command=c", "--args=" + Secret()},
+       2,
+       "likely secret"},
+      {{"run", "create", "--goal=g",
+        R"(--actions={"planned":{"command":"c","args":"[\"password=12345678\"]"}})"},
+       2,
+       "likely secret"},
       {{"run", "create", "--goal=g", "--actions=x"}, 2, "actions"},
       {{"run", "create", "--goal=g", "--budget-warn-pct=100"}, 3, "--budget-warn-pct"},
       {{"run", "create", "--goal=g", "--project=a", "--projects=b,c"}, 3, "--projects"},

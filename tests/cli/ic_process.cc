@@ -18,6 +18,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace interlock::testing {
 namespace {
 
@@ -203,6 +205,11 @@ std::vector<Finished> IcPlace::RunAtOnce(std::size_t count,
   finished.reserve(count);
   for (const auto& process : processes) finished.push_back(process->Finish());
   return finished;
+}
+
+std::int64_t UnixNow() {
+  SystemClock clock;
+  return clock.Now().micros / 1'000'000;
 }
 
 void IcPlace::GiveAway() const {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,6 +17,9 @@
 #include "testing/temp_db.h"
 
 namespace interlock::testing {
+
+// The time of day as `ic` counts it: whole seconds since 1970.
+std::int64_t UnixNow();
 
 // One call of the real `ic`.
 struct IcCall {

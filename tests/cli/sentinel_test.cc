@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "cli/ic_process.h"
 #include "testing/child_process.h"
 #include "testing/lock_holder.h"
@@ -25,21 +24,15 @@ namespace interlock {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::Finished;
 using ::testing::HasSubstr;
 using testing::IcCall;
 using testing::IcPlace;
+using testing::UnixNow;
 
 constexpr std::int64_t kDay = 86'400;
 constexpr db::Sql kLastFired = "SELECT last_fired FROM sentinels WHERE name = 'guard'";
 constexpr db::Sql kRows = "SELECT count(*) FROM sentinels";
-
-std::int64_t Now() {
-  SystemClock clock;
-  return clock.Now().micros / 1'000'000;
-}
 
 class SentinelProcessTest : public ::testing::Test {
  protected:
@@ -60,6 +53,25 @@ class SentinelProcessTest : public ::testing::Test {
 
   IcPlace place_;
 };
+
+// A scope is any text, and names of older programs are too: a row stays one line of three fields.
+TEST_F(SentinelProcessTest, ARowIsOneLineWhateverItsNameAndScopeHold) {
+  for (const std::string name : {"tab\there", "line\nbreak", "esc\x1b", "del\x7f"}) {
+    const Finished check = place_.Ic({"sentinel", "check", name, "s", "--interval=0"});
+    EXPECT_EQ(check.exit_code, 2) << name;
+    EXPECT_THAT(check.err, HasSubstr("control character"));
+    EXPECT_EQ(place_.Ic({"sentinel", "check-many", "a", "s", "0", name, "s", "0"}).exit_code, 2);
+  }
+  EXPECT_EQ(place_.Int(kRows), 0) << "not even the one before it";
+  EXPECT_EQ(place_.Ic({"sentinel", "check-many", "a", "x\ty\nz", "0", "a", "\"q\"", "0"}).out,
+            "a\t\"x\\ty\\nz\"\tallowed\na\t\"\\\"q\\\"\"\tallowed\n");
+  place_.Sql("INSERT INTO sentinels (name, scope_id, last_fired) VALUES ('old\tname', 's', 5)");
+  place_.Sql("UPDATE sentinels SET last_fired = 7 WHERE name = 'a'");
+  EXPECT_EQ(place_.Ic({"sentinel", "list"}).out,
+            "a\t\"\\\"q\\\"\"\t7\na\t\"x\\ty\\nz\"\t7\n\"old\\tname\"\ts\t5\n");
+  EXPECT_EQ(place_.Ic({"sentinel", "reset", "old\tname", "s"}).exit_code, 0);
+  EXPECT_EQ(place_.Int(kRows), 2) << "what is there can be removed";
+}
 
 struct Tally {
   int allowed = 0;
@@ -102,7 +114,7 @@ TEST_F(SentinelProcessTest, S02IntervalZeroFiresOnceForGood) {
   EXPECT_EQ(Check("0"), "allowed");
   EXPECT_EQ(Check("0"), "throttled");
   for (const std::int64_t days : {8, 400}) {
-    FiredAt(Now() - days * kDay);
+    FiredAt(UnixNow() - days * kDay);
     EXPECT_EQ(Check("0"), "throttled") << days;
     EXPECT_EQ(Check("60", "another"), days == 8 ? "allowed" : "throttled") << "it prunes";
     EXPECT_EQ(Check("0"), "throttled") << days;
@@ -113,9 +125,9 @@ TEST_F(SentinelProcessTest, S02IntervalZeroFiresOnceForGood) {
 
 TEST_F(SentinelProcessTest, S03NoPositiveIntervalArmsAOnceGuardAgain) {
   EXPECT_EQ(Check("0"), "allowed");
-  FiredAt(Now() - 2);
+  FiredAt(UnixNow() - 2);
   EXPECT_EQ(Check("1"), "throttled");
-  FiredAt(Now() - 400 * kDay);
+  FiredAt(UnixNow() - 400 * kDay);
   EXPECT_EQ(Check("1"), "throttled");
   EXPECT_EQ(Check("0"), "throttled");
 }
@@ -123,9 +135,9 @@ TEST_F(SentinelProcessTest, S03NoPositiveIntervalArmsAOnceGuardAgain) {
 TEST_F(SentinelProcessTest, S04AnIntervalFiresAtFirstAndThenWhenItHasPassed) {
   EXPECT_EQ(Check("5000"), "allowed");
   EXPECT_EQ(Check("5000"), "throttled");
-  FiredAt(Now() - 4'900);
+  FiredAt(UnixNow() - 4'900);
   EXPECT_EQ(Check("5000"), "throttled");
-  FiredAt(Now() - 5'000);
+  FiredAt(UnixNow() - 5'000);
   EXPECT_EQ(Check("5000"), "allowed");
   EXPECT_EQ(Check("5000"), "throttled");
   FiredAt(0);
@@ -138,7 +150,7 @@ TEST_F(SentinelProcessTest, S05ACheckWaitsForTheWriterAndDoesNotFail) {
   other.Lock();
   const auto check =
       place_.Start({{"--timeout=30s", "sentinel", "check", "guard", "scope", "--interval=60"}});
-  EXPECT_FALSE(check->EndsWithin(milliseconds(300)));
+  EXPECT_FALSE(check->EndsWithin(std::chrono::milliseconds(300)));
   other.Commit();
   const Finished run = check->Finish();
   EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -163,12 +175,12 @@ TEST_F(SentinelProcessTest, S15AHookThatWasKilledHasUsedItsTurnUntilAReset) {
 TEST_F(SentinelProcessTest, S19StaleRowsGoWithAnyCheckAndOnceGuardsStay) {
   EXPECT_EQ(Check("60", "old"), "allowed");
   EXPECT_EQ(Check("0", "once"), "allowed");
-  FiredAt(Now() - 8 * kDay, "old");
-  FiredAt(Now() - 8 * kDay, "once");
+  FiredAt(UnixNow() - 8 * kDay, "old");
+  FiredAt(UnixNow() - 8 * kDay, "once");
   EXPECT_EQ(Check("60"), "allowed");
   EXPECT_EQ(place_.Text("SELECT group_concat(name) FROM (SELECT name FROM sentinels ORDER BY 1)"),
             "guard,once");
-  FiredAt(Now(), "once");
+  FiredAt(UnixNow(), "once");
   place_.Sql("INSERT INTO sentinels (name, scope_id, last_fired, interval_s) VALUES ('o','o',1,9)");
   EXPECT_EQ(Check("60"), "throttled");
   EXPECT_EQ(place_.Int(kRows), 2) << "a throttled check prunes too";
@@ -176,7 +188,7 @@ TEST_F(SentinelProcessTest, S19StaleRowsGoWithAnyCheckAndOnceGuardsStay) {
 
 TEST_F(SentinelProcessTest, S19PruningThatFailsIsAWarningAndNotAVerdict) {
   EXPECT_EQ(Check("60", "old"), "allowed");
-  FiredAt(Now() - 8 * kDay, "old");
+  FiredAt(UnixNow() - 8 * kDay, "old");
   place_.Sql(
       "CREATE TRIGGER no BEFORE DELETE ON sentinels BEGIN SELECT RAISE(ABORT, 'not today'); END");
   const std::vector<std::string> check = {"sentinel", "check", "guard", "scope", "--interval=60"};
@@ -193,7 +205,7 @@ TEST_F(SentinelProcessTest, S19PruningThatFailsIsAWarningAndNotAVerdict) {
 
 TEST_F(SentinelProcessTest, S19PruningThatEndsTheTransactionIsAWarningToo) {
   EXPECT_EQ(Check("60", "old"), "allowed");
-  FiredAt(Now() - 8 * kDay, "old");
+  FiredAt(UnixNow() - 8 * kDay, "old");
   place_.Sql(
       "CREATE TRIGGER no BEFORE DELETE ON sentinels BEGIN SELECT RAISE(ROLLBACK, 'all'); END");
   const std::vector<std::string> check = {"sentinel", "check", "guard", "scope", "--interval=60"};
@@ -273,7 +285,7 @@ TEST_F(SentinelProcessTest, S20AFileThatIsNotOursToReadIsToldAndNeverAVerdict) {
 
 TEST_F(SentinelProcessTest, AnIntervalOfTheOlderProgramIsThatOfTheCall) {
   place_.Sql("INSERT INTO sentinels (name, scope_id, last_fired) VALUES ('guard', 'scope', " +
-             std::to_string(Now() - 500) + ")");
+             std::to_string(UnixNow() - 500) + ")");
   EXPECT_EQ(Check("5000"), "throttled");
   EXPECT_EQ(Check("100"), "allowed");
   EXPECT_EQ(Check("100"), "throttled");
@@ -281,9 +293,9 @@ TEST_F(SentinelProcessTest, AnIntervalOfTheOlderProgramIsThatOfTheCall) {
 
 TEST_F(SentinelProcessTest, AClockThatWasSetBackDoesNotThrottleForYears) {
   EXPECT_EQ(Check("60"), "allowed");
-  FiredAt(Now() + 5'000 * kDay);
+  FiredAt(UnixNow() + 5'000 * kDay);
   EXPECT_EQ(Check("60"), "allowed");
-  EXPECT_NEAR(static_cast<double>(place_.Int(kLastFired)), static_cast<double>(Now()), 60);
+  EXPECT_NEAR(static_cast<double>(place_.Int(kLastFired)), static_cast<double>(UnixNow()), 60);
 }
 
 TEST_F(SentinelProcessTest, CheckManyClaimsEachForItself) {
@@ -326,9 +338,9 @@ TEST_F(SentinelProcessTest, ListResetAndPruneSayWhatTheyDid) {
   EXPECT_EQ(place_.Ic({"sentinel", "list"}).out,
             "a\tscope\t111\nb\tscope\t222\nonce\tscope\t333\n");
   EXPECT_EQ(place_.Ic({"sentinel", "list", "--json"}).out,
-            "[{\"name\":\"a\",\"scope_id\":\"scope\",\"last_fired\":111,\"interval_s\":60},"
-            "{\"name\":\"b\",\"scope_id\":\"scope\",\"last_fired\":222,\"interval_s\":60},"
-            "{\"name\":\"once\",\"scope_id\":\"scope\",\"last_fired\":333,\"interval_s\":0}]\n");
+            "[{\"interval_s\":60,\"last_fired\":111,\"name\":\"a\",\"scope_id\":\"scope\"},"
+            "{\"interval_s\":60,\"last_fired\":222,\"name\":\"b\",\"scope_id\":\"scope\"},"
+            "{\"interval_s\":0,\"last_fired\":333,\"name\":\"once\",\"scope_id\":\"scope\"}]\n");
   EXPECT_EQ(place_.Ic({"sentinel", "reset-all", "a"}).out, "1 reset\n");
   EXPECT_EQ(place_.Ic({"sentinel", "reset-all", "a"}).out, "0 reset\n");
   EXPECT_EQ(place_.Ic({"sentinel", "reset", "a", "scope"}).out, "reset\n");

@@ -367,14 +367,44 @@ TEST_F(StateProcessTest, GetDeleteAndListSayWhatThereIs) {
             "\"expires_at\":99999999999,\"payload\":{\"x\":[1,2.50]}}\n");
   EXPECT_EQ(place_.Ic({"state", "list", "key"}).out, "a\nb\n");
   EXPECT_EQ(place_.Ic({"state", "list", "key", "--scope=b", "--json"}).out,
-            "[{\"key\":\"key\",\"scope_id\":\"b\",\"version\":1,\"updated_at\":7,"
-            "\"expires_at\":99999999999}]\n");
+            "[{\"expires_at\":99999999999,\"key\":\"key\",\"scope_id\":\"b\",\"updated_at\":7,"
+            "\"version\":1}]\n");
   EXPECT_EQ(place_.Ic({"state", "delete", "key", "a"}).out, "deleted\n");
   const Finished again = place_.Ic({"state", "delete", "key", "a"});
   EXPECT_EQ(again.out, "not found\n");
   EXPECT_EQ(again.exit_code, 0);
   EXPECT_EQ(place_.Ic({"state", "delete-all", "key"}).out, "1 deleted\n");
   EXPECT_EQ(place_.Ic({"state", "delete-all", "key", "--json"}).out, "{\"deleted\":0}\n");
+}
+
+// A scope is any text, and a list stays one line for each.
+TEST_F(StateProcessTest, AListIsOneLineForEachWhateverTheScopeHolds) {
+  for (const std::string scope : {"a\nb", "a\\nb", "\"a\"", "t\tx\x1b\x7f", "plain \\ one"}) {
+    Set("key", scope, "1");
+  }
+  EXPECT_EQ(place_.Ic({"state", "list", "key"}).out,
+            "\"\\\"a\\\"\"\n\"a\\nb\"\na\\nb\nplain \\ one\n\"t\\tx\\u001b\\u007f\"\n");
+  place_.Sql("UPDATE state SET key = 'old\tkey' WHERE scope_id = '\"a\"'");
+  EXPECT_EQ(place_.Ic({"state", "list", "--scope=\"a\""}).out, "\"old\\tkey\"\n");
+}
+
+// As S14 wants it: pruned or not, nobody can tell.
+TEST_F(StateProcessTest, AStaleVersionNeverWinsAfterAPruneOrADelete) {
+  for (const std::vector<std::string>& removal : {std::vector<std::string>{"state", "prune"},
+                                                  {"state", "delete", "key", "s"},
+                                                  {"state", "delete-all", "key"}}) {
+    Set("key", "s", "\"read\"", {"--ttl=1h"});
+    const std::int64_t read = place_.Int("SELECT version FROM state");
+    Pass(3601);
+    EXPECT_EQ(place_.Ic(removal).exit_code, 0);
+    EXPECT_EQ(place_.Int(kRows), 0);
+    Set("key", "s", "\"of another\"");
+    const Finished stale =
+        place_.Ic({"state", "set", "key", "s", "1", "--if-version=" + std::to_string(read)});
+    EXPECT_EQ(stale.exit_code, 1) << removal[1] << stale.out;
+    EXPECT_EQ(Get("key", "s"), "\"of another\"\n");
+    EXPECT_EQ(place_.Ic({"state", "delete", "key", "s"}).exit_code, 0);
+  }
 }
 
 struct BadCall {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -136,6 +137,45 @@ TEST_F(StateWaitTest, SignalsEndItAndLeaveTheFileSound) {
     EXPECT_EQ(wait->Finish().exit_code, 128 + signal);
     EXPECT_EQ(place_.Ic({"state", "incr", "n", "s"}).exit_code, 0);
     EXPECT_EQ(place_.Ic({"health"}).out, "ok\n");
+  }
+}
+
+TEST_F(StateWaitTest, AFileThatTakesThePlaceOfTheDatabaseIsWaitedOn) {
+  const IcPlace other;
+  other.Init();
+  const auto wait = Wait();
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100)));
+  for (const char* const suffix : {"-wal", "-shm"}) {
+    std::filesystem::remove(place_.database().string() + suffix);
+  }
+  std::filesystem::rename(other.database(), place_.database());
+  EXPECT_FALSE(wait->EndsWithin(milliseconds(100))) << "it does not have the key";
+  Set("7");
+  ASSERT_TRUE(wait->EndsWithin(milliseconds(10'000)));
+  EXPECT_EQ(wait->Finish().out, "7\n");
+}
+
+TEST_F(StateWaitTest, ADatabaseThatIsRemovedEndsTheWaitAndSaysSo) {
+  // Above it is another one, which the call does not mean.
+  const std::filesystem::path inner = place_.path() / "inner";
+  std::filesystem::create_directory(inner);
+  const auto database = [&] { return inner / ".clavain" / "intercore.db"; };
+  const std::vector<std::function<void()>> removals = {
+      [&] { std::filesystem::remove(database()); },
+      [&] { std::filesystem::remove_all(inner / ".clavain"); },
+      [&] { std::filesystem::rename(inner / ".clavain", inner / "away"); }};
+  for (const auto& remove : removals) {
+    std::filesystem::remove_all(inner / ".clavain");
+    ASSERT_EQ(place_.Ic({"init", "--db=" + database().string()}).exit_code, 0);
+    const auto wait = place_.Start(
+        {.arguments = {"state", "wait", "key", "s", "--timeout=60s"}, .directory = "inner"});
+    EXPECT_FALSE(wait->EndsWithin(milliseconds(100)));
+    remove();
+    ASSERT_TRUE(wait->EndsWithin(milliseconds(10'000)));
+    const Finished run = wait->Finish();
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr("there is no database at " + database().string()));
   }
 }
 
