@@ -158,11 +158,22 @@ Result<void> RefuseForeignHost(const HeaderField& field, const std::optional<Aut
       Trim(field.first)));
 }
 
+// What a page fetches without asking first, such as an image, has no Origin.
+Result<void> RefuseForeignFetch(const HeaderField& site) {
+  if (site.count == 0) return {};  // no browser
+  const std::string said = Lower(Trim(site.first));
+  if (site.count == 1 && (said == "same-origin" || said == "none")) return {};
+  return ForbiddenOrigin(
+      "A page of another site asked for this, and without a key that is refused; send a key "
+      "(Authorization: Bearer <key>), or open the address by itself.");
+}
+
 Result<void> RefuseWebPages(const Knock& knock) {
   const auto host = ParseAuthority(Trim(knock.host.first));
   // Who comes from elsewhere, which only --insecure allows, must call us by another name.
   if (IsFromThisMachine(knock)) IL_TRY_VOID(RefuseForeignHost(knock.host, host));
-  return RefuseForeignOrigin(knock.origin, host);
+  IL_TRY_VOID(RefuseForeignOrigin(knock.origin, host));
+  return RefuseForeignFetch(knock.fetch_site);
 }
 
 Result<Caller> AdmitWithoutKey(const Knock& knock, const Keyring& keyring,
@@ -188,6 +199,7 @@ Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRul
   auto admitted =
       by_key ? Result<Caller>(*std::move(by_key)) : AdmitWithoutKey(knock, keyring, rules);
   IL_TRY(Caller caller, std::move(admitted));
+  caller.from_here = IsFromThisMachine(knock);
   caller.agent = Trim(knock.agent_id);
   if (!caller.agent.empty()) caller.identity = Caller::Identity::kClaimed;
   return caller;

@@ -27,6 +27,7 @@ struct Knock {
   HeaderField authorization = {};
   HeaderField host = {};
   HeaderField origin = {};
+  HeaderField fetch_site = {};     // Sec-Fetch-Site, which browsers add to what a page asks for
   HeaderField forwarded_for = {};  // X-Forwarded-For
   std::string_view agent_id = {};  // X-Agent-ID
 };
@@ -44,10 +45,12 @@ struct AccessRules {
 // (2) Without one, only a request from this machine is let in, to every project, and only where the
 //     keys file allows it; else 401. From this machine means: over the Unix socket or from a
 //     loopback address, and not forwarded for anybody else (X-Forwarded-For).
-// (3) A request let in by (2) must not be a web page's: an Origin that is not this server's own, or
-//     a Host that is no loopback name or address (a name that was bent to point here), is 403.
+// (3) A request let in by (2) must not be a web page's: an Origin that is not this server's own, a
+//     Host that is no loopback name or address (a name that was bent to point here), or a
+//     Sec-Fetch-Site that names another site (images and links carry no Origin) is 403.
 //
-// The caller's agent is what X-Agent-ID claims; WithToken() adds what a token proves.
+// Caller::from_here is what (2) calls from this machine, key or not. The caller's agent is what
+// X-Agent-ID claims; WithToken() adds what a token proves.
 Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRules& rules);
 
 // The caller once its X-Agent-Token was found to be that of `agent`: the token supplies the

@@ -309,6 +309,37 @@ TEST(AccessTest, TheHostMustBeANameOrAddressOfThisMachine) {
   }
 }
 
+// An image or a link of a page says nothing of its origin, only of whose it is.
+TEST(AccessTest, WhatAPageOfAnotherSiteFetchesNeedsAKey) {
+  for (const char* own : {"same-origin", "none", "None", " none "}) {
+    Knock knock = Local();
+    knock.fetch_site = Field(own);
+    EXPECT_EQ(Decide(knock), "local") << own;
+  }
+  for (const HeaderField& foreign : {Field("cross-site"), Field("same-site"), Field(""), Field("?"),
+                                     HeaderField{.count = 2, .first = "none"}}) {
+    Knock knock = Local();
+    knock.fetch_site = foreign;
+    EXPECT_EQ(Decide(knock), "forbidden_origin") << foreign.first;
+    EXPECT_EQ(Decide(knock, Ring(), {.insecure = true}), "forbidden_origin") << foreign.first;
+    knock.authorization = Field("Bearer alpha");
+    EXPECT_EQ(Decide(knock), "key dev") << foreign.first;
+  }
+}
+
+TEST(AccessTest, WhoComesFromElsewhereIsKnownAsSuchWithAKeyToo) {
+  const auto from_here = [](Knock knock) {
+    knock.authorization = Field("Bearer alpha");
+    return Admit(knock, Ring(), {.insecure = true}).value().from_here;
+  };
+  EXPECT_TRUE(from_here(Local()));
+  EXPECT_TRUE(from_here({.door = Knock::Door::kUnix}));
+  EXPECT_FALSE(from_here(Remote()));
+  Knock forwarded = Local();
+  forwarded.forwarded_for = Field("203.0.113.9");
+  EXPECT_FALSE(from_here(forwarded));
+}
+
 TEST(AccessTest, OnlyTheServersOwnPagesMayCallWithoutAKey) {
   const struct {
     std::string host;

@@ -24,6 +24,7 @@ struct Caller {
   Mode mode = Mode::kLocal;
   std::string project = {};        // of the key; empty in local mode
   std::optional<Digest> key = {};  // the key itself, as the keyring knows it; none in local mode
+  bool from_here = false;          // the request was made on this machine, and for nobody elsewhere
   Identity identity = Identity::kNone;
   std::string agent = {};  // its id; empty when kNone
 };

@@ -48,6 +48,7 @@ boost::asio::awaitable<Result<auth::Caller>> Admit(const Route& route, App& app,
       .authorization = Field(headers, "Authorization"),
       .host = Field(headers, "Host"),
       .origin = Field(headers, "Origin"),
+      .fetch_site = Field(headers, "Sec-Fetch-Site"),
       .forwarded_for = Field(headers, "X-Forwarded-For"),
       .agent_id = headers.Find("X-Agent-ID").value_or(""),
   };

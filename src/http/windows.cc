@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "auth/access.h"
 #include "base/time_text.h"
 #include "domain/text.h"
 #include "http/app.h"
@@ -92,9 +91,7 @@ awaitable<Result<Response>> PostWindow(App& app, Request request) {
   registration.token = Secret(std::move(body.registration_token).value_or(""));
   registration.display_name = std::move(body.display_name).value_or("");
   registration.tmux_target = std::move(body.tmux_target).value_or("");
-  const bool here =
-      request.peer.kind == Peer::Kind::kUnix || auth::IsLoopbackAddress(request.peer.address);
-  if (!registration.tmux_target.empty() && !here) {
+  if (!registration.tmux_target.empty() && !request.caller.from_here) {
     co_return Error(Errc::kForbidden,
                     "Only who works on the server's own machine has a pane of its tmux; leave out "
                     "tmux_target.")
