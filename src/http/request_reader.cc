@@ -67,6 +67,16 @@ Result<void> CheckFraming(const Request& request, unsigned version, bool chunked
   return {};
 }
 
+// A line that goes on after its end, as header fields once could: who reads it as one field and who
+// reads it as two would find different requests.
+bool HasFoldedLine(std::string_view header) {
+  for (std::size_t at = header.find('\n'); at != std::string_view::npos;
+       at = header.find('\n', at + 1)) {
+    if (at + 1 < header.size() && (header[at + 1] == ' ' || header[at + 1] == '\t')) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct RequestReader::Impl {
@@ -177,6 +187,10 @@ Result<RequestReader::Step> RequestReader::Advance() {
     if (impl.parser->is_header_done()) {
       impl.header_bytes += impl.begin - before;
       if (impl.header_bytes > impl.limits.header_bytes_max) return HeaderTooLarge(impl.limits);
+      // The parser takes all fields at once, so the whole of them is here.
+      if (HasFoldedLine(std::string_view(impl.bytes).substr(before, impl.begin - before))) {
+        return BadRequest("A header field goes on in a second line; write it in one.");
+      }
       IL_TRY_VOID(impl.FinishHeader());
       break;
     }
