@@ -279,6 +279,8 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
               "How long a request's header may take");
   AddDuration(serve, "--body-timeout", options.limits.body_timeout,
               "How long a request's body may take");
+  AddDuration(serve, "--write-timeout", options.limits.write_timeout,
+              "How long a client may take to read an answer");
   AddDuration(serve, "--drain-timeout", options.limits.drain_timeout,
               "How long a stopping server waits for requests under way");
 }

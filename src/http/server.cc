@@ -22,7 +22,7 @@
 #include <list>
 #include <string>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,6 +42,9 @@ using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
 // How long accepting rests when the process is out of descriptors or memory.
 constexpr std::chrono::milliseconds kAcceptRest{100};
+
+// Of a connection that is refused, or told to go.
+constexpr std::uint64_t kNoNewcomer = 0;
 
 Peer PeerOf(int fd, ListeningSocket::Kind kind) {
   if (kind == ListeningSocket::Kind::kUnix) return {Peer::Kind::kUnix, ""};
@@ -198,19 +201,22 @@ class Server::Impl {
     Peer peer = PeerOf(socket.native_handle(), kind);
     auto session = std::make_shared<Session>(std::move(socket), std::move(peer), context_);
     std::size_t* count = nullptr;
+    std::shared_ptr<Session> slowest;
     {
       MutexLock lock(mutex_);
       if (draining_) return;
-      if (serving_ < options_.limits.connections_max) {
+      if (serving_ >= options_.limits.connections_max) slowest = TakeSlowest();
+      if (slowest || serving_ < options_.limits.connections_max) {
         count = &serving_;
       } else if (refusing_ < options_.limits.refusals_max) {
         count = &refusing_;
       } else {
         return;
       }
-      sessions_.insert(session);
+      sessions_.emplace(session, count == &serving_ ? ++arrivals_ : kNoNewcomer);
       ++*count;
     }
+    if (slowest) asio::post(slowest->executor(), [slowest] { slowest->Abort(); });
     const bool serve = count == &serving_;
     auto ended = [this, session, serve](const std::exception_ptr& exception) {
       Escaped(exception);
@@ -226,6 +232,23 @@ class Server::Impl {
     }
   }
 
+  // When every place is taken: the connection that has been here longest without sending a whole
+  // request, which gives its place to one that may; null when there is none. Who holds sockets open
+  // and says nothing thus keeps nobody out. The place is free once the old one has ended; as many
+  // as may be refused at a time may be on their way out.
+  std::shared_ptr<Session> TakeSlowest() IL_REQUIRES(mutex_) {
+    const Limits& limits = options_.limits;
+    if (serving_ + refusing_ >= limits.connections_max + limits.refusals_max) return nullptr;
+    auto slowest = sessions_.end();
+    for (auto one = sessions_.begin(); one != sessions_.end(); ++one) {
+      if (one->second == kNoNewcomer || !one->first->fresh()) continue;
+      if (slowest == sessions_.end() || one->second < slowest->second) slowest = one;
+    }
+    if (slowest == sessions_.end()) return nullptr;
+    slowest->second = kNoNewcomer;  // it goes already
+    return slowest->first;
+  }
+
   void Remove(const std::shared_ptr<Session>& session, bool served) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     sessions_.erase(session);
@@ -236,7 +259,8 @@ class Server::Impl {
   template <typename Fn>
   void ForEachSession(Fn fn) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    for (const std::shared_ptr<Session>& session : sessions_) {
+    for (const auto& [one, arrival] : sessions_) {
+      const std::shared_ptr<Session>& session = one;
       asio::post(session->executor(), [session, fn] { fn(*session); });
     }
   }
@@ -262,7 +286,9 @@ class Server::Impl {
 
   mutable Mutex mutex_;
   CondVar empty_;
-  std::unordered_set<std::shared_ptr<Session>> sessions_ IL_GUARDED_BY(mutex_);
+  // Each with its place in the order of coming, or kNoNewcomer.
+  std::unordered_map<std::shared_ptr<Session>, std::uint64_t> sessions_ IL_GUARDED_BY(mutex_);
+  std::uint64_t arrivals_ IL_GUARDED_BY(mutex_) = 0;
   std::size_t serving_ IL_GUARDED_BY(mutex_) = 0;
   std::size_t refusing_ IL_GUARDED_BY(mutex_) = 0;
   bool draining_ IL_GUARDED_BY(mutex_) = false;

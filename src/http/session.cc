@@ -93,6 +93,7 @@ asio::awaitable<void> Session::Run() {
       if (written) co_await Linger();
       break;
     }
+    fresh_ = false;
     RequestReader::Taken taken = std::move(**incoming);
     const Method method = taken.request.method;
     taken.request.peer = peer_;

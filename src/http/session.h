@@ -58,6 +58,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Closes now. A handler that waits is cancelled.
   void Abort();
 
+  // No whole request has come yet. Thread-safe.
+  bool fresh() const { return fresh_; }
+
   boost::asio::any_io_executor executor() { return socket_.get_executor(); }
   boost::asio::cancellation_slot cancellation_slot() { return cancel_.slot(); }
 
@@ -99,6 +102,7 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::steady_timer peer_timer_;
   Duration deadline_;
   Duration armed_until_;
+  std::atomic<bool> fresh_ = true;
   bool timed_out_ = false;
   bool before_request_ = false;  // reads, and has no whole header
   bool draining_ = false;
