@@ -1,6 +1,8 @@
 #include "http/router.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/check.h"
 
@@ -154,10 +156,15 @@ Router::Match Router::Find(Method method, std::string_view text) const {
   Path path{.segments = Split(text), .named = {}};
   path.named = path.segments;
   if (path.named.back().empty()) path.named = path.named.first(path.named.size() - 1);
+  // A route that takes the method, though the path ends before it names everything, says better
+  // what is wrong than one that fits and does not take it.
+  std::optional<Match> other;
   for (const Fit fit : {Fit::kWhole, Fit::kIncomplete}) {
     Match match = FindAmong(fit, method, path);
-    if (match.kind != Match::Kind::kNothing) return match;
+    if (match.kind == Match::Kind::kFound) return match;
+    if (!other && match.kind == Match::Kind::kWrongMethod) other = std::move(match);
   }
+  if (other) return *std::move(other);
   const bool add_slash = std::ranges::any_of(
       entries_, [&](const Entry& entry) { return HowFits(entry, path) == Fit::kWithoutSlash; });
   if (add_slash) return {.kind = Match::Kind::kAddSlash};

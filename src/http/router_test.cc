@@ -91,9 +91,12 @@ TEST(RouterTest, APathThatLacksOnlyItsIdsFindsItsRouteWithEmptyOnes) {
   // Something literal is missing: that is another path.
   EXPECT_EQ(Found(router, Method::kPost, "/api/agents/x"), "404");
   EXPECT_EQ(Found(router, Method::kPost, "/api/agents/"), "404");
-  // What fits whole comes first.
+  // What fits whole comes first, if it takes the method.
   EXPECT_EQ(Found(router, Method::kGet, "/api/agents/x/contacts/"),
             "/api/agents/{id}/contacts id=x");
+  EXPECT_EQ(Found(router, Method::kDelete, "/api/agents/x/contacts/"),
+            "/api/agents/{id}/contacts/{contact} id=x contact=");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/x/contacts/"), "405 GET");
 }
 
 TEST(RouterTest, WhereOnlyIdsCouldFollowTheSlashIsMissing) {
