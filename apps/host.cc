@@ -169,6 +169,18 @@ Result<void> RefuseNetworkFileSystem(const std::filesystem::path& path) {
                            path.string(), name));
 }
 
+bool OthersMayUse(const std::filesystem::path& file) {
+  struct stat info{};
+  return ::stat(file.c_str(), &info) == 0 && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+}
+
+bool OthersMayReplace(const std::filesystem::path& file) {
+  struct stat info{};
+  const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
+  if (::stat(directory.c_str(), &info) != 0) return false;
+  return (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
+}
+
 Result<DatabaseLock> DatabaseLock::Acquire(const std::filesystem::path& database) {
   IL_TRY(const std::filesystem::path place,
          sqlite::SafePlace(database, sqlite::IfMissing::kCreate));

@@ -33,6 +33,13 @@ Result<void> RefuseNetworkFileSystem(const std::filesystem::path& path);
 // "nfs", "cifs", …; "" for a local file system. `magic` is statfs's f_type.
 std::string NetworkFileSystemName(std::int64_t magic);
 
+// Whether its mode lets other users read or write the file.
+bool OthersMayUse(const std::filesystem::path& file);
+
+// Whether other users may put another file in its place: they may write in its directory, whose
+// sticky bit is not set.
+bool OthersMayReplace(const std::filesystem::path& file);
+
 // One server per database: two would each believe to be the only writer, and publish events that
 // the other's clients never hear. The kernel frees the lock when the process ends, however it ends;
 // the file "<database>.lock" stays and names the last holder.

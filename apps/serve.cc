@@ -285,6 +285,23 @@ Result<std::vector<http::ListeningSocket>> Listen(const ServeOptions& options,
   return sockets;
 }
 
+// Files that other users of this machine could get at, which is the operator's to decide.
+void WarnOfOtherUsers(const ServeOptions& options, Logger& log) {
+  if (OthersMayUse(options.database)) {
+    log.Warn("other users may read or write the database; make it private (chmod 600)",
+             {{"file", options.database.string()}});
+  }
+  constexpr std::string_view kRemedy = "take its directory from them (chmod o-w)";
+  if (OthersMayReplace(options.database)) {
+    log.Warn(fmt::format("other users may replace the database; {}", kRemedy),
+             {{"file", options.database.string()}});
+  }
+  if (!options.socket.empty() && OthersMayReplace(options.socket)) {
+    log.Warn(fmt::format("other users may replace the socket; {}", kRemedy),
+             {{"file", options.socket.string()}});
+  }
+}
+
 // Read before the storage threads start, so that they have seen nothing yet.
 Result<domain::Cursor> NewestEvent(const ServeOptions& options) {
   IL_TRY(const auto connection,
@@ -299,6 +316,7 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   }
   IL_TRY(DatabaseLock lock, DatabaseLock::Acquire(options.database));
   IL_TRY_VOID(MigrateDatabase(options, clock, log));
+  WarnOfOtherUsers(options, log);
   IL_TRY(const domain::Cursor newest, NewestEvent(options));
   sqlite::DatabaseOptions database_options;
   database_options.path = options.database;

@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -419,6 +423,112 @@ TEST_F(ProcessTest, IcNeedsNoLibrary) {
   EXPECT_THAT(linked.out + linked.err, HasSubstr("not a dynamic executable"));
 }
 #endif
+
+// ---- Files and sockets that somebody else prepared ----
+
+class PlantedTest : public E2eTest {
+ protected:
+  // A server beside what was planted: it must not start, and say why.
+  void ExpectRefused(const std::vector<std::string>& flags, const std::string& says) {
+    std::vector<std::string> all = {"--port=0", "--db=test.db"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const auto finished = RunServe(all);
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(says));
+  }
+  void PlantLink(const std::string& name) const {
+    std::filesystem::create_symlink("precious", File(name));
+  }
+  std::string Precious() const {
+    std::string text;
+    std::ifstream(File("precious")) >> text;
+    return text;
+  }
+  void SetUp() override { std::ofstream(File("precious")) << "untouched"; }
+  void TearDown() override { EXPECT_EQ(Precious(), "untouched"); }
+};
+
+TEST_F(PlantedTest, LinksInThePlaceOfItsFilesAreNeverFollowed) {
+  const struct {
+    const char* planted;
+    std::vector<std::string> flags;
+    const char* says;
+  } cases[] = {
+      {"test.db", {}, "symbolic link"},
+      {"test.db.lock", {}, "test.db.lock"},
+      {"test.db-wal", {}, "test.db"},
+      {"test.db-shm", {}, "test.db"},
+      {"s.sock", {"--socket=s.sock"}, "not a socket"},
+      {"s.sock.lock", {"--socket=s.sock"}, "s.sock.lock"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.planted);
+    EXPECT_EQ(Start({"--socket=s.sock"})->Stop(), 0);
+    std::filesystem::remove(File(c.planted));
+    PlantLink(c.planted);
+    ExpectRefused(c.flags, c.says);
+    EXPECT_TRUE(std::filesystem::is_symlink(File(c.planted))) << "and it is left where it was";
+    EXPECT_EQ(Precious(), "untouched");
+    std::filesystem::remove(File(c.planted));
+  }
+}
+
+TEST_F(PlantedTest, ALinkedDirectoryAndAHardLinkAreRefused) {
+  std::filesystem::create_directory(File("real"));
+  std::filesystem::create_directory_symlink("real", File("linked"));
+  ExpectRefused({"--db=linked/test.db"}, "symbolic link");
+  EXPECT_TRUE(std::filesystem::is_empty(File("real")));
+  EXPECT_EQ(Start()->Stop(), 0);
+  std::filesystem::create_hard_link(File("test.db"), File("other-name.db"));
+  ExpectRefused({}, "hard links");
+}
+
+// A dead socket of somebody else, in a directory where only its owner may remove it.
+TEST_F(PlantedTest, ASocketLeftByAnotherUserIsNotTakenOver) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::filesystem::create_directory(File("shared"));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, File("shared/s.sock").c_str());
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ::close(fd);
+  // Root may remove everything: then the server runs as nobody, and the socket is root's.
+  std::vector<std::string> command;
+  if (::geteuid() == 0) {
+    command = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+    ASSERT_EQ(::chmod(File("shared").c_str(), 01777), 0);
+    ASSERT_EQ(::chmod(Directory().c_str(), 0777), 0);
+  } else {
+    ASSERT_EQ(::chmod(File("shared").c_str(), 0500), 0);
+  }
+  for (const char* word :
+       {"serve", "--port=0", "--db=mine.db", "--keys-file=mine.yaml", "--socket=shared/s.sock"}) {
+    if (word == std::string("serve")) command.push_back(ServerProcess::Program("intermute"));
+    command.emplace_back(word);
+  }
+  const auto finished = testing::RunProgram(command, Directory());
+  ::chmod(File("shared").c_str(), 0700);
+  EXPECT_EQ(finished.exit_code, 1) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("s.sock"));
+  EXPECT_TRUE(std::filesystem::is_socket(File("shared/s.sock")));
+}
+
+TEST_F(PlantedTest, LooseModesAreToldInTheLog) {
+  EXPECT_EQ(Start()->Stop(), 0);
+  ASSERT_EQ(::chmod(File("test.db").c_str(), 0644), 0);
+  std::filesystem::create_directory(File("open"));
+  ASSERT_EQ(::chmod(File("open").c_str(), 0777), 0);
+  const auto loose = Start({"--socket=open/s.sock"});
+  EXPECT_EQ(loose->Stop(), 0);
+  EXPECT_THAT(loose->process().Stderr(),
+              AllOf(HasSubstr("WARN other users may read or write the database"),
+                    HasSubstr("WARN other users may replace the socket")));
+  ASSERT_EQ(::chmod(File("test.db").c_str(), 0600), 0);
+  ASSERT_EQ(::chmod(File("open").c_str(), 01777), 0);
+  const auto tight = Start({"--socket=open/s.sock"});
+  EXPECT_EQ(tight->Stop(), 0);
+  EXPECT_THAT(tight->process().Stderr(), Not(HasSubstr("other users")));
+}
 
 }  // namespace
 }  // namespace interlock::e2e
