@@ -230,6 +230,8 @@ Object Operation(const Route& route) {
   tags.push_back(String(Tag(route.path)));
   operation.emplace("tags", std::move(tags));
   operation.emplace("security", Security(route));
+  // With --require-agent-token it takes the token of that agent.
+  if (route.actor != ActorFrom::kNobody) operation.emplace("x-acts-as-agent", true);
   if (Array parameters = Parameters(route); !parameters.empty()) {
     operation.emplace("parameters", std::move(parameters));
   }
