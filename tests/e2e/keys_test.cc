@@ -188,7 +188,7 @@ TEST_F(KeysTest, ANewKeyIsShownOnceOnTheTerminalAndNotInTheLog) {
 }
 
 TEST_F(KeysTest, AFileThatIsThereIsNeverTouched) {
-  for (const char* text : {"", "# mine\nprojects: {web: {keys: [alpha]}}\n"}) {
+  for (const char* text : {"", "# mine\nprojects: {web: {keys: [alpha-sesame]}}\n"}) {
     Replace(text);
     EXPECT_EQ(Start()->Stop(), 0);
     EXPECT_EQ(Text(), text);
@@ -196,8 +196,9 @@ TEST_F(KeysTest, AFileThatIsThereIsNeverTouched) {
 }
 
 TEST_F(KeysTest, AFileThatCannotBeReadStopsTheStart) {
-  for (const char* text : {"projects: [", "projects: {a: {keys: [sesame]}, b: {keys: [sesame]}}\n",
-                           "projects: {a: sesame}\n"}) {
+  for (const char* text :
+       {"projects: [", "projects: {a: {keys: [short-sesame]}, b: {keys: [short-sesame]}}\n",
+        "projects: {a: short-sesame}\n"}) {
     Replace(text);
     const auto finished = RunServe({"--port=0", "--db=test.db"});
     EXPECT_EQ(finished.exit_code, 1);
@@ -282,7 +283,7 @@ TEST_F(KeysTest, InitWithoutAProjectSaysHowToWriteIt) {
 // ---- Reload ----
 
 TEST_F(KeysTest, AReloadUnderLoadRefusesNobodyWhoseKeyStays) {
-  Replace("projects: {dev: {keys: [stays, goes]}}\n");
+  Replace("projects: {dev: {keys: [stays-sesame, goes-sesame]}}\n");
   const auto server = Start();
   std::atomic<bool> done = false;
   std::atomic<int> answered = 0;
@@ -293,22 +294,22 @@ TEST_F(KeysTest, AReloadUnderLoadRefusesNobodyWhoseKeyStays) {
     clients.emplace_back([&] {
       HttpClient client = server->Connect();
       while (!done) {
-        if (Status(client, Bearer("stays")) != 200) ++refused;
+        if (Status(client, Bearer("stays-sesame")) != 200) ++refused;
         ++answered;
       }
     });
   }
   for (int i = 1; i <= 10; ++i) {
-    const std::string fresh = "fresh" + std::to_string(i);
-    std::string text = "projects: {dev: {keys: [stays, " + fresh;
-    for (int k = 0; k < i; ++k) text += ", filler" + std::to_string(k);
+    const std::string fresh = "fresh-sesame" + std::to_string(i);
+    std::string text = "projects: {dev: {keys: [stays-sesame, " + fresh;
+    for (int k = 0; k < i; ++k) text += ", filler-sesame" + std::to_string(k);
     Replace(text + "]}}\n");
     const int before = answered;
     ASSERT_TRUE(Reload(*server, "keys=" + std::to_string(i + 2) + " "));
     HttpClient client = server->Connect();
     EXPECT_EQ(Status(client, Bearer(fresh)), 200) << i;
-    EXPECT_EQ(Status(client, Bearer("goes")), 401) << i;
-    EXPECT_EQ(Status(client, Bearer("fresh" + std::to_string(i - 1))), 401) << i;
+    EXPECT_EQ(Status(client, Bearer("goes-sesame")), 401) << i;
+    EXPECT_EQ(Status(client, Bearer("fresh-sesame" + std::to_string(i - 1))), 401) << i;
     while (answered == before) std::this_thread::yield();
   }
   done = true;
@@ -319,34 +320,34 @@ TEST_F(KeysTest, AReloadUnderLoadRefusesNobodyWhoseKeyStays) {
 TEST_F(KeysTest, AFailedReloadLeavesTheOldKeysInForce) {
   Replace(
       "default_policy: {allow_localhost_without_auth: false}\n"
-      "projects: {dev: {keys: [alpha]}}\n");
+      "projects: {dev: {keys: [alpha-sesame]}}\n");
   const auto server = Start();
   EXPECT_EQ(Status(*server), 401);
-  EXPECT_EQ(Status(*server, Bearer("alpha")), 200);
-  Replace("projects: {dev: {keys: [beta\n");
+  EXPECT_EQ(Status(*server, Bearer("alpha-sesame")), 200);
+  Replace("projects: {dev: {keys: [beta-sesame\n");
   ASSERT_TRUE(Reload(*server, "the old ones stay in force"));
   EXPECT_EQ(Status(*server), 401);
-  EXPECT_EQ(Status(*server, Bearer("alpha")), 200);
-  EXPECT_EQ(Status(*server, Bearer("beta")), 401);
+  EXPECT_EQ(Status(*server, Bearer("alpha-sesame")), 200);
+  EXPECT_EQ(Status(*server, Bearer("beta-sesame")), 401);
   std::filesystem::remove(File(kFile));
   ASSERT_TRUE(Reload(*server, "No such file"));
   EXPECT_EQ(Status(*server), 401) << "a file that is gone opens no door";
-  Replace("projects: {dev: {keys: [gamma, delta]}}\n");
+  Replace("projects: {dev: {keys: [gamma-sesame, delta-sesame]}}\n");
   ASSERT_TRUE(Reload(*server, "keys=2"));
   EXPECT_EQ(Status(*server), 200);
-  EXPECT_EQ(Status(*server, Bearer("alpha")), 401);
+  EXPECT_EQ(Status(*server, Bearer("alpha-sesame")), 401);
 }
 
 TEST_F(KeysTest, AReloadEndsTheWebSocketsOfAKeyThatIsGone) {
-  Replace("projects: {dev: {keys: [stays, goes]}}\n");
+  Replace("projects: {dev: {keys: [stays-sesame, goes-sesame]}}\n");
   const auto server = Start();
   const auto open = [&](const std::string& headers) {
     return testing::WsClient(server->Connect(), "/ws/events?project=dev", headers);
   };
-  testing::WsClient stays = open(Bearer("stays"));
-  testing::WsClient goes = open(Bearer("goes"));
+  testing::WsClient stays = open(Bearer("stays-sesame"));
+  testing::WsClient goes = open(Bearer("goes-sesame"));
   ASSERT_TRUE(stays.open() && goes.open());
-  Replace("projects: {dev: {keys: [stays]}}\n");
+  Replace("projects: {dev: {keys: [stays-sesame]}}\n");
   ASSERT_TRUE(Reload(*server, "keys=1 "));
   EXPECT_EQ(goes.ReadClose(), 1008);
   EXPECT_THAT(goes.close_reason(), HasSubstr("key"));
@@ -355,7 +356,7 @@ TEST_F(KeysTest, AReloadEndsTheWebSocketsOfAKeyThatIsGone) {
 }
 
 TEST_F(KeysTest, AReloadAskedForDuringTheStartIsDoneOnceTheServerRuns) {
-  Replace("projects: {dev: {keys: [alpha]}}\n");
+  Replace("projects: {dev: {keys: [alpha-sesame]}}\n");
   // Another that starts on the same socket makes this one wait.
   const int other = ::open(File("s.sock.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(::flock(other, LOCK_EX), 0);
@@ -363,14 +364,14 @@ TEST_F(KeysTest, AReloadAskedForDuringTheStartIsDoneOnceTheServerRuns) {
                                      "--db=test.db", "--socket=s.sock"},
                        .directory = Directory()});
   ASSERT_TRUE(server.WaitForLog(" loaded the keys", ServerProcess::kPatience)) << server.Stderr();
-  Replace("projects: {dev: {keys: [beta, gamma]}}\n");
+  Replace("projects: {dev: {keys: [beta-sesame, gamma-sesame]}}\n");
   server.Signal(SIGHUP);
   ::close(other);
   EXPECT_TRUE(server.WaitForLine("listening on http://", ServerProcess::kPatience));
   EXPECT_TRUE(server.WaitForLog("reloaded the keys", ServerProcess::kPatience));
   HttpClient client = HttpClient::Unix(File("s.sock"));
-  EXPECT_EQ(Status(client, Bearer("beta")), 200);
-  EXPECT_EQ(Status(client, Bearer("alpha")), 401);
+  EXPECT_EQ(Status(client, Bearer("beta-sesame")), 200);
+  EXPECT_EQ(Status(client, Bearer("alpha-sesame")), 401);
 }
 
 // ---- Who is let in ----
@@ -385,17 +386,17 @@ TEST_F(KeysTest, ListeningBeyondLoopbackNeedsAKeyOrInsecure) {
   EXPECT_EQ(Status(*insecure, "X-Forwarded-For: 203.0.113.9\r\n"), 200);
   EXPECT_THAT(insecure->process().Stderr(), HasSubstr("WARN everybody"));
   EXPECT_EQ(insecure->Stop(), 0);
-  Replace("projects: {dev: {keys: [alpha]}}\n");
+  Replace("projects: {dev: {keys: [alpha-sesame]}}\n");
   const auto keyed = Start({"--host=0.0.0.0"});
   EXPECT_EQ(Status(*keyed, "X-Forwarded-For: 203.0.113.9\r\n"), 401);
-  EXPECT_EQ(Status(*keyed, "X-Forwarded-For: 203.0.113.9\r\n" + Bearer("alpha")), 200);
+  EXPECT_EQ(Status(*keyed, "X-Forwarded-For: 203.0.113.9\r\n" + Bearer("alpha-sesame")), 200);
 }
 
 TEST_F(KeysTest, TheUnixSocketNeedsNoKey) {
   const auto server = Start({"--socket=s.sock"});
   HttpClient client = HttpClient::Unix(File("s.sock"));
   EXPECT_EQ(Status(client, ""), 200);
-  EXPECT_EQ(Status(client, Bearer("wrong")), 401);
+  EXPECT_EQ(Status(client, Bearer("wrong-sesame")), 401);
   EXPECT_EQ(Status(client, "Origin: http://evil.example\r\n"), 403);
 }
 

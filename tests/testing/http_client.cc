@@ -101,6 +101,7 @@ bool HttpClient::Send(std::string_view bytes) {
 }
 
 bool HttpClient::SendAll(std::string_view bytes) {
+  if (recorded_) RecordSecrets(bytes);
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;

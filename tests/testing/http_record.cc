@@ -32,23 +32,27 @@ void AppendMember(std::string& out, std::string_view name, std::string_view text
   out += "\",";
 }
 
-// Open as long as the process lives; -1: nothing is recorded.
-int RecordFile() {
-  static const int kFile = [] {
-    const char* const directory = std::getenv("IL_RECORD_DIR");
-    if (directory == nullptr) return -1;
-    std::filesystem::create_directories(directory);
-    const auto path = std::filesystem::path(directory) / (std::to_string(::getpid()) + ".jsonl");
-    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  }();
-  return kFile;
+// A file of this process, for as long as it lives; -1: nothing is recorded.
+int OpenRecord(const char* suffix) {
+  const char* const directory = std::getenv("IL_RECORD_DIR");
+  if (directory == nullptr) return -1;
+  std::filesystem::create_directories(directory);
+  const auto path = std::filesystem::path(directory) / (std::to_string(::getpid()) + suffix);
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+// In one call, so that the lines of several threads do not mix.
+void WriteLine(int file, const std::string& line) {
+  if (::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size())) return;
+  std::fputs("an exchange could not be recorded\n", stderr);
+  std::abort();
 }
 
 }  // namespace
 
 void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer) {
-  const int file = RecordFile();
-  if (file < 0) return;
+  static const int kFile = OpenRecord(".jsonl");
+  if (kFile < 0) return;
   std::string line = "{";
   AppendMember(line, "method", question.method, Bytes::kAsLatin1);
   AppendMember(line, "target", question.target, Bytes::kAsLatin1);
@@ -57,10 +61,20 @@ void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer) {
   AppendMember(line, "location", answer.Header("Location"), Bytes::kAsLatin1);
   AppendMember(line, "body", answer.body, Bytes::kAsTheyAre);
   line.append("\"status\":").append(std::to_string(answer.status)).append("}\n");
-  // One call, so that the lines of several threads do not mix.
-  if (::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    std::fputs("an exchange could not be recorded\n", stderr);
-    std::abort();
+  WriteLine(kFile, line);
+}
+
+void RecordSecrets(std::string_view sent) {
+  static const int kFile = OpenRecord(".secrets");
+  if (kFile < 0) return;
+  constexpr std::array<std::string_view, 3> kBefore = {
+      "Authorization: Bearer ", "X-Agent-Token: ", "\"registration_token\":\""};
+  for (const std::string_view before : kBefore) {
+    for (std::size_t at = 0; (at = sent.find(before, at)) != std::string_view::npos;) {
+      at += before.size();
+      const std::string_view secret = sent.substr(at, sent.find_first_of("\r\n\"", at) - at);
+      if (!secret.empty()) WriteLine(kFile, std::string(secret) + "\n");
+    }
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "testing/http_client.h"
 
 namespace interlock::testing {
@@ -14,5 +16,10 @@ namespace interlock::testing {
 // `method` is "" when the question is not known. The body stands there byte by byte: where it is no
 // UTF-8 the line is none either, which the reader takes for a fault of the answer. Thread-safe.
 void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer);
+
+// Writes the keys and tokens down that stand in what a client sends, a line each in a second file
+// of this process: whatever the suite's programs wrote is then searched for them
+// (tests/e2e/check_secrets.py). Thread-safe.
+void RecordSecrets(std::string_view sent);
 
 }  // namespace interlock::testing

@@ -1,7 +1,10 @@
 #include "testing/temp_db.h"
 
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp is POSIX
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -9,6 +12,25 @@
 #include "base/check.h"
 
 namespace interlock::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Keep(const fs::path& directory) {
+  const char* const records = std::getenv("IL_RECORD_DIR");
+  if (records == nullptr) return;
+  static std::atomic<int> count{0};
+  const fs::path kept =
+      fs::path(records) / "written" / (std::to_string(::getpid()) + "-" + std::to_string(++count));
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) {
+    if (!fs::is_regular_file(entry.symlink_status())) continue;
+    const fs::path target = kept / entry.path().lexically_relative(directory);
+    fs::create_directories(target.parent_path());
+    fs::copy_file(entry.path(), target);
+  }
+}
+
+}  // namespace
 
 TempDir::TempDir() {
   std::string name =
@@ -18,6 +40,7 @@ TempDir::TempDir() {
 }
 
 TempDir::~TempDir() {
+  Keep(path_);  // that it cannot is the end of the test: nobody would know what was not searched
   std::error_code ignored;  // a directory left over in /tmp must not fail a test
   std::filesystem::remove_all(path_, ignored);
 }

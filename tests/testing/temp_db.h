@@ -9,7 +9,7 @@
 namespace interlock::testing {
 
 // A new empty directory, removed with everything in it at the end. It lies under $TMPDIR or /tmp,
-// and its path holds no symlink.
+// and its path holds no symlink. Its files are kept in IL_RECORD_DIR/written, if that is set.
 class TempDir {
  public:
   TempDir();

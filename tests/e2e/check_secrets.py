@@ -1,0 +1,121 @@
+"""check_secrets.py DIRECTORY: searches what the e2e suite's programs wrote for secrets.
+
+The directory has what the suite recorded (testing/http_record.h, testing/temp_db.h):
+
+  PID.secrets       a key or token per line that a test sent
+  PID.jsonl         the answers that it heard; each "token" in them was handed out
+  written/PID-N/    every file of a directory in which it ran programs: their logs and output, the
+                    databases, locks; and keys files, whose keys are secrets too
+
+A secret is at fault wherever it stands in those files, apart from the keys files themselves and the
+output of `intermute init`, whose purpose it is; and in an answer, apart from the one that hands a
+token out. One that is too short to be told from a common word is a fault of the test that chose it.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+SHORTEST = 8
+FAULTS_SHOWN = 40
+
+KEYS = re.compile(rb"keys:\s*\[([^\]]*)\]|^\s*-\s*(\S+)\s*$", re.MULTILINE)
+TOKEN = re.compile(r'"token":"([^"]*)"')
+
+
+def keys_of(text):
+    """The keys that stand in clear in a keys file, which may be broken."""
+    found = set()
+    for inline, listed in KEYS.findall(text):
+        for part in (inline.split(b",") if inline else [listed]):
+            key = part.strip().strip(b"'\"")
+            if key and not key.startswith(b"sha256:"):
+                found.add(key)
+    return found
+
+
+def shown(secret):
+    """Enough of it to find it, and not more: this goes into a log too."""
+    return f"{secret[:4].decode(errors='replace')}… ({len(secret)} bytes)"
+
+
+class Suite:
+    """What one run of the suite left."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.faults = []
+        self.secrets = 0
+        self.files = 0
+        self.bytes = 0
+        pids = {p.name.split(".")[0].split("-")[0] for pattern in ("*.secrets", "*.jsonl",
+                                                                   "written/*")
+                for p in self.directory.glob(pattern)}
+        for pid in sorted(pids):
+            self.check(pid)
+
+    def check(self, pid):
+        files = [p for d in sorted(self.directory.glob(f"written/{pid}-*"))
+                 for p in sorted(d.rglob("*")) if p.is_file()]
+        answers = self.read(f"{pid}.jsonl").decode(errors="replace").splitlines()
+        secrets = {s for s in self.read(f"{pid}.secrets").splitlines() if s}
+        for file in files:
+            if file.suffix == ".yaml":
+                secrets |= keys_of(file.read_bytes())
+        bodies = []
+        for line in answers:
+            try:
+                bodies.append(json.loads(line)["body"])
+            except ValueError:  # check_answers.py says so
+                bodies.append(line)
+            secrets |= {t.encode() for t in TOKEN.findall(bodies[-1]) if t}
+        self.secrets += len(secrets)
+        for secret in sorted(secrets):
+            if len(secret) < SHORTEST:
+                self.faults.append(f"{pid}: the secret {secret!r} is too short to search for")
+        secrets = {s for s in secrets if len(s) >= SHORTEST}
+        for number, body in enumerate(bodies, 1):
+            self.blame(f"{pid}.jsonl:{number}", TOKEN.sub("", body).encode(), secrets)
+        for file in files:
+            self.check_file(file, secrets)
+
+    def check_file(self, file, secrets):
+        if file.suffix == ".yaml":
+            return
+        text = file.read_bytes()
+        self.files += 1
+        self.bytes += len(text)
+        if file.name.startswith("stdout") and text.startswith(b"project: "):
+            return  # of `intermute init`
+        self.blame(file.relative_to(self.directory), text, secrets)
+
+    def blame(self, where, text, secrets):
+        self.faults += [f"{where} holds the secret {shown(secret)}"
+                        for secret in sorted(secrets) if secret in text]
+
+    def read(self, name):
+        file = self.directory / name
+        return file.read_bytes() if file.exists() else b""
+
+
+def check(directory):
+    """(faults, what was searched)"""
+    suite = Suite(directory)
+    faults = list(suite.faults)
+    if suite.secrets == 0 or suite.files == 0:
+        faults.append("nothing was recorded, so nothing is known")
+    return faults, (f"{suite.secrets} secrets, {suite.files} files, "
+                    f"{suite.bytes // 1024} KiB")
+
+
+def main(directory):
+    faults, searched = check(directory)
+    for fault in faults[:FAULTS_SHOWN]:
+        print(fault)
+    print(f"{searched}: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
