@@ -216,7 +216,11 @@ class Server::Impl {
       sessions_.emplace(session, count == &serving_ ? ++arrivals_ : kNoNewcomer);
       ++*count;
     }
-    if (slowest) asio::post(slowest->executor(), [slowest] { slowest->Abort(); });
+    if (slowest) {
+      asio::post(slowest->executor(), [slowest] {
+        if (slowest->fresh()) slowest->Abort();  // else its request came meanwhile, and is answered
+      });
+    }
     const bool serve = count == &serving_;
     auto ended = [this, session, serve](const std::exception_ptr& exception) {
       Escaped(exception);
