@@ -473,7 +473,7 @@ class LorisTest : public AttackTest {
     EXPECT_TRUE(Besiege(each, 10 * kSoon)) << OpenConnections();
     for (const auto& one : honest) {
       one->Stop();
-      EXPECT_GT(one->served(), 100);
+      EXPECT_GT(one->served(), testing::kSlowBuild ? 10 : 100);
       EXPECT_EQ(one->refused(), 0);
       EXPECT_LT(one->slowest(), kSoon);
     }
