@@ -85,7 +85,7 @@ class Following final : public Upgrade {
   std::optional<CloseReason> OnText(std::string_view text) override {
     const auto message = json::Parse(text, {.trailing = json::Trailing::kIgnore});
     if (!message.ok()) {
-      return CloseReason{CloseCode::kNotJson, "Not JSON; send one JSON object per message."};
+      return CloseReason{CloseCode::kBadText, "Not JSON; send one JSON object per message."};
     }
     if (follower_ == nullptr || !message->is_object()) return std::nullopt;
     const json::Object& object = message->get_object();

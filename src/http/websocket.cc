@@ -17,6 +17,7 @@
 #include <exception>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 namespace interlock::http {
 namespace {
@@ -191,7 +192,11 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
       return CloseReason{CloseCode::kUnsupported, "Send text, not binary messages."};
     }
     const auto bytes = buffer_.cdata();
-    auto refused = upgrade_->OnText({static_cast<const char*>(bytes.data()), bytes.size()});
+    const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
+    // Beast looks at each frame with content, so it misses half a character before an empty last
+    // one.
+    if (!IsUtf8(text)) return CloseReason{CloseCode::kBadText, "Send text that is UTF-8."};
+    auto refused = upgrade_->OnText(text);
     buffer_.clear();
     if (buffer_.capacity() > kKeptBufferMax) buffer_.shrink_to_fit();
     return refused;

@@ -20,8 +20,8 @@ namespace interlock::http {
 enum class CloseCode : std::uint16_t {
   kGoingAway = 1001,    // the server stops
   kUnsupported = 1003,  // a binary message
-  kNotJson = 1007,
-  kPolicy = 1008,  // what the peer asks for, or whether it may ask at all
+  kBadText = 1007,      // not UTF-8, or not JSON
+  kPolicy = 1008,       // what the peer asks for, or whether it may ask at all
   kInternal = 1011,
   kTryAgainLater = 1013,  // the peer was too slow; it may come back and resume
 };

@@ -334,6 +334,9 @@ TEST_F(WebSocketTest, TextThatIsNotUtf8Is1007AndBinaryIs1003) {
   EXPECT_EQ(CodeFor(WsClient::FrameBytes(WsClient::kText, "\xC3\x28")), 1007);
   EXPECT_EQ(CodeFor(WsClient::FrameBytes(WsClient::kText, "\xED\xA0\x80")), 1007);
   EXPECT_EQ(CodeFor(WsClient::FrameBytes(WsClient::kText, "\xE2\x82")), 1007);
+  const std::string half = WsClient::FrameBytes(WsClient::kText, "1\xC3", {.final = false});
+  EXPECT_EQ(CodeFor(half + WsClient::FrameBytes(WsClient::kContinuation, "")), 1007)
+      << "the end is missing, though the last frame is good";
   EXPECT_EQ(CodeFor(WsClient::FrameBytes(WsClient::kBinary, "{}")), 1003);
 }
 
