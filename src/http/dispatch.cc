@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -14,10 +15,24 @@
 namespace interlock::http {
 namespace {
 
+// As it was sent, but for bytes that no header may hold.
+std::string Escaped(std::string_view query) {
+  std::string escaped;
+  escaped.reserve(query.size());
+  for (const char c : query) {
+    if (c > ' ' && c < 0x7F) {
+      escaped += c;
+    } else {
+      escaped += EncodePath({&c, 1});
+    }
+  }
+  return escaped;
+}
+
 Response MovedTo(const std::string& path, const std::string& query) {
   Response response;
   response.status = 301;
-  response.headers.Add("Location", EncodePath(path) + (query.empty() ? "" : "?" + query));
+  response.headers.Add("Location", EncodePath(path) + (query.empty() ? "" : "?" + Escaped(query)));
   return response;
 }
 
