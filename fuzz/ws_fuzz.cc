@@ -104,7 +104,7 @@ class FrameReader {
 bool IsCloseCode(int code) {
   if (code < 1000) return false;
   if (code >= 3000) return true;
-  return code <= 1003 || (code >= 1007 && code <= 1014);
+  return code <= 1003 || (code >= 1007 && code <= 1013);
 }
 
 // Whether a text is no UTF-8 however it goes on; its last character is not looked at.
