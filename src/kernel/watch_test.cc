@@ -54,6 +54,23 @@ TEST_F(WatchTest, SeesALogThatIsMadeAnew) {
   EXPECT_EQ(watch.Wait(seconds(30)), kWrite);
 }
 
+TEST_F(WatchTest, SeesAFileThatIsReplacedOrRemovedAndADirectoryThatGoes) {
+  Watch watch(temp_.path());
+  Append("other.db");
+  EXPECT_EQ(watch.Wait(seconds(30)), kOther);
+  std::filesystem::rename(temp_.directory() / "other.db", temp_.path());
+  EXPECT_EQ(watch.Wait(seconds(30)), kWrite);
+  std::filesystem::remove(temp_.path());
+  EXPECT_EQ(watch.Wait(seconds(30)), kWrite);
+  const std::filesystem::path inner = temp_.directory() / "inner";
+  std::filesystem::create_directory(inner);
+  Watch of_inner(inner / "x.db");
+  std::filesystem::rename(inner, temp_.directory() / "moved");
+  EXPECT_EQ(of_inner.Wait(seconds(30)), kWrite);
+  std::filesystem::remove(temp_.directory() / "moved");
+  EXPECT_EQ(of_inner.Wait(seconds(30)), kWrite);
+}
+
 TEST_F(WatchTest, WhatHappensToOtherFilesIsNoWrite) {
   Watch watch(temp_.path());
   Append("test.db-shm");

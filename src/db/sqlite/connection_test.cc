@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -34,6 +35,18 @@ std::int64_t Int(db::Connection& connection, const db::Sql& sql) {
 
 std::string Text(db::Connection& connection, const db::Sql& sql) {
   return connection.One(sql, [](const db::Row& row) { return row.String(0); }).value().value();
+}
+
+TEST(ConnectionTest, TellsWhenItsFileIsReplacedOrRemoved) {
+  const TempDb temp;
+  temp.Make("CREATE TABLE t(a)");
+  const auto connection = temp.Open();
+  EXPECT_FALSE(connection->HasMoved());
+  std::ofstream(temp.directory() / "other.db") << "x";
+  std::filesystem::rename(temp.directory() / "other.db", temp.path());
+  EXPECT_TRUE(connection->HasMoved());
+  std::filesystem::remove(temp.path());
+  EXPECT_TRUE(connection->HasMoved());
 }
 
 TEST(ConnectionTest, OpensInWalModeWithForeignKeysAndTheAskedDurability) {
