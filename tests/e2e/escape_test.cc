@@ -9,6 +9,7 @@
 #include <array>
 #include <cctype>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -480,8 +481,12 @@ std::vector<Recipe> InOrderOfAttack() {
     if (recipe.route.starts_with("GET ")) return 0;
     return recipe.route.find('{') != std::string_view::npos ? 1 : 2;
   };
-  std::vector<Recipe> recipes(kRecipes.begin(), kRecipes.end());
-  std::ranges::stable_sort(recipes, {}, rank);
+  std::vector<Recipe> recipes;
+  recipes.reserve(kRecipes.size());
+  for (const int now : {0, 1, 2}) {
+    std::ranges::copy_if(kRecipes, std::back_inserter(recipes),
+                         [&](const Recipe& recipe) { return rank(recipe) == now; });
+  }
   return recipes;
 }
 

@@ -492,8 +492,11 @@ TEST_F(PlantedTest, ASocketLeftByAnotherUserIsNotTakenOver) {
   std::strcpy(address.sun_path, File("shared/s.sock").c_str());
   ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   ::close(fd);
-  // Root may remove everything: then the server runs as nobody, and the socket is root's.
+  ASSERT_EQ(::chmod(File("shared/s.sock").c_str(), 0666), 0);  // that it is dead can be seen
+  // Root may remove everything: then the server runs as nobody, from where nobody may go, and the
+  // socket is root's.
   std::vector<std::string> command;
+  std::filesystem::copy_file(ServerProcess::Program("intermute"), File("copy"));
   if (::geteuid() == 0) {
     command = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
     ASSERT_EQ(::chmod(File("shared").c_str(), 01777), 0);
@@ -501,13 +504,14 @@ TEST_F(PlantedTest, ASocketLeftByAnotherUserIsNotTakenOver) {
   } else {
     ASSERT_EQ(::chmod(File("shared").c_str(), 0500), 0);
   }
-  for (const char* word :
-       {"serve", "--port=0", "--db=mine.db", "--keys-file=mine.yaml", "--socket=shared/s.sock"}) {
-    if (word == std::string("serve")) command.push_back(ServerProcess::Program("intermute"));
-    command.emplace_back(word);
+  for (const std::string& word :
+       {File("copy").string(), std::string("serve"), std::string("--port=0"),
+        std::string("--db=mine.db"), std::string("--socket=shared/s.sock")}) {
+    command.push_back(word);
   }
   const auto finished = testing::RunProgram(command, Directory());
   ::chmod(File("shared").c_str(), 0700);
+  std::filesystem::remove(File("copy"));
   EXPECT_EQ(finished.exit_code, 1) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("s.sock"));
   EXPECT_TRUE(std::filesystem::is_socket(File("shared/s.sock")));

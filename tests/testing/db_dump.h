@@ -25,7 +25,7 @@ class DbDump {
         "SELECT name FROM sqlite_schema WHERE type='table' AND name NOT LIKE 'sqlite%'";
     for (const std::string& table : Ask(db, tables, Columns::kBare)) {
       for (const std::string& row : Ask(db, "SELECT * FROM " + table, Columns::kNamed)) {
-        all.insert(table + " " + row);
+        all.insert(std::string(table).append(" ").append(row));
       }
     }
     sqlite3_close(db);
@@ -45,11 +45,9 @@ class DbDump {
       for (int i = 0; i < sqlite3_column_count(statement); ++i) {
         const auto* const text = static_cast<const char*>(sqlite3_column_blob(statement, i));
         const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, i));
-        std::string value = text == nullptr ? "" : std::string(text, size);
-        if (columns == Columns::kNamed) {
-          value = std::string(sqlite3_column_name(statement, i)) + "='" + value + "' ";
-        }
-        row += value;
+        if (columns == Columns::kNamed) row.append(sqlite3_column_name(statement, i)).append("='");
+        if (text != nullptr) row.append(text, size);
+        if (columns == Columns::kNamed) row.append("' ");
       }
       rows.insert(std::move(row));
     }
