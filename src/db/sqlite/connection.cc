@@ -179,6 +179,8 @@ Result<void> Configure(sqlite3* db, const OpenOptions& options) {
     IL_TRY_VOID(RunText(db, "PRAGMA query_only=ON"));
     return {};
   }
+  // The pages that a batch changes, and those of the indexes on its way, stay in memory.
+  IL_TRY_VOID(RunText(db, "PRAGMA cache_size=-16384"));
   // SQLite opens a write-protected file for reading without a word.
   if (sqlite3_db_readonly(db, "main") == 1) return ErrorFrom(SQLITE_READONLY, db, "opening");
   return {};
@@ -252,8 +254,9 @@ struct Connection::Impl {
   DbPtr db;
   Statements statements;   // of Execute; dies before `db`
   Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
-  bool savepoint = false;  // one is open, unless SQLite rolled back everything by itself
-  int log_pages = 0;       // after the last commit, with LogUpkeep::kByCaller
+  bool writing = false;    // between BeginExclusive and its end, unless SQLite rolled it back
+  bool savepoint = false;  // one is open, with the same reservation
+  int log_pages = 0;       // after the last commit, unless LogUpkeep::kAsItGrows
 
   static int OnCommitted(void* impl, sqlite3* /*db*/, const char* /*name*/, int pages) {
     static_cast<Impl*>(impl)->log_pages = pages;
@@ -295,7 +298,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
     impl->wait = {.vfs = sqlite3_vfs_find(VfsName(options.vfs)), .limit = options.busy_timeout};
     sqlite3_busy_handler(impl->db.get(), EagerWait::AskAgain, &impl->wait);
   }
-  if (options.upkeep == LogUpkeep::kByCaller) {
+  if (options.upkeep != LogUpkeep::kAsItGrows) {
     sqlite3_wal_hook(impl->db.get(), Impl::OnCommitted, impl.get());  // instead of SQLite's own
   }
   return std::unique_ptr<Connection>(new Connection(std::move(impl)));
@@ -303,7 +306,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
 
 Result<std::int64_t> Connection::Execute(const db::Sql& sql, std::span<const db::Value> values,
                                          const OnRow& on_row) {
-  if (impl_->savepoint && !in_transaction()) {
+  if (impl_->writing && !in_transaction()) {
     return Error(Errc::kInternal,
                  "an earlier failure rolled back the transaction; it cannot go on");
   }
@@ -315,18 +318,27 @@ Result<std::int64_t> Connection::Execute(const db::Sql& sql, std::span<const db:
 
 Result<void> Connection::BeginExclusive() {
   impl_->savepoint = false;
-  return impl_->RunControl("BEGIN IMMEDIATE");
+  impl_->writing = false;
+  IL_TRY_VOID(impl_->RunControl("BEGIN IMMEDIATE"));
+  impl_->writing = true;
+  return {};
 }
 
 Result<void> Connection::BeginSnapshot() {
   impl_->savepoint = false;
+  impl_->writing = false;
   return impl_->RunControl("BEGIN");
 }
 
-Result<void> Connection::Commit() { return impl_->RunControl("COMMIT"); }
+Result<void> Connection::Commit() {
+  Result<void> committed = impl_->RunControl("COMMIT");
+  if (!in_transaction()) impl_->writing = false;
+  return committed;
+}
 
 void Connection::Rollback() {
   impl_->savepoint = false;
+  impl_->writing = false;
   if (!in_transaction()) return;
   // A rollback that cannot undo in memory still ends the transaction: readers never saw it.
   const Result<void> rolled_back = impl_->RunControl("ROLLBACK");
@@ -447,6 +459,8 @@ Result<std::vector<std::string>> Connection::QueryPlan(const db::Sql& sql) {
   if (error) return *std::move(error);
   return lines;
 }
+
+std::int64_t Connection::changes() const { return sqlite3_total_changes64(impl_->db.get()); }
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(impl_->db.get()) == 0; }
 

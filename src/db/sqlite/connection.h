@@ -32,8 +32,9 @@ enum class Journal : std::uint8_t {
 
 // Who moves the log's content into the database file.
 enum class LogUpkeep : std::uint8_t {
-  kAsItGrows,  // SQLite, inside the commit that makes it too long, and when the last one closes
-  kByCaller,   // whoever calls TidyLog(): a commit never pays for it
+  kAsItGrows,         // SQLite, inside the commit that makes it too long, and on closing last
+  kByCaller,          // whoever calls TidyLog(): a commit never pays for it, nor does closing
+  kByCallerAndClose,  // the same, but who closes last moves the rest and removes the log
 };
 
 // How to wait for a lock that another process holds. Both give up after the busy timeout.
@@ -81,6 +82,8 @@ class Connection final : public db::Connection, public db::Migratable {
 
   // db::Migratable
   db::Connection& connection() override { return *this; }
+  // When SQLite rolls back everything by itself, statements fail until the next Begin or Rollback:
+  // run outside the transaction they would commit at once.
   Result<void> BeginExclusive() override;
   // After a failure in_transaction() tells: still open, then surely nothing was committed; not
   // open, then the log was being written, and only a later look at the file tells.
@@ -102,9 +105,7 @@ class Connection final : public db::Connection, public db::Migratable {
   Result<void> BeginSnapshot();
 
   // One level of undo inside a transaction. Rolling back leaves the savepoint open; releasing it
-  // keeps what was done since as part of the transaction. When SQLite rolls back everything by
-  // itself while a savepoint is open, statements fail until the next Begin: run outside the
-  // transaction they would commit at once.
+  // keeps what was done since as part of the transaction.
   Result<void> Savepoint();
   Result<void> RollbackToSavepoint();
   Result<void> ReleaseSavepoint();
@@ -113,10 +114,12 @@ class Connection final : public db::Connection, public db::Migratable {
   // another connection reads an old snapshot or writes; nothing is lost then.
   Result<void> Checkpoint();
   // Moves what it can into the database file without waiting for anybody, when the log had more
-  // than `pages` at this connection's last commit. For LogUpkeep::kByCaller.
+  // than `pages` at this connection's last commit. For LogUpkeep::kByCaller and its like.
   Result<void> TidyLog(int pages);
   // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
   Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
+  // Rows inserted, changed or removed since it was opened, also those that were rolled back later.
+  std::int64_t changes() const;
   // True while a transaction is open (SQLite rolls back by itself after some errors).
   bool in_transaction() const override;
   // Where the file is, symlinks above its directory resolved.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "db/sqlite/gathering_vfs.h"
 
 namespace interlock::sqlite {
 namespace {
@@ -15,11 +16,14 @@ constexpr db::Database::Ticket kFirstWrite = 1;
 constexpr db::Database::Ticket kFirstRead = 2;
 
 OpenOptions OptionsFor(const DatabaseOptions& options, Access access) {
+  const bool gathering =
+      options.vfs.empty() && access != Access::kReadOnly && options.durability == Durability::kFull;
   return {.path = options.path,
           .access = access,
           .durability = options.durability,
           .busy_timeout = options.busy_timeout,
-          .vfs = options.vfs};
+          .upkeep = LogUpkeep::kByCallerAndClose,  // the writer, between two batches
+          .vfs = gathering ? GatheringVfs() : options.vfs};
 }
 
 auto OpenerOf(const DatabaseOptions& options, Access access) {

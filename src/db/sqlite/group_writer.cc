@@ -8,6 +8,12 @@
 #include "base/error.h"
 
 namespace interlock::sqlite {
+namespace {
+
+constexpr int kCarefulBatches = 64;  // after a write that failed when it had changed something
+constexpr int kLogPagesMax = 4000;   // 16 MB
+
+}  // namespace
 
 GroupWriter::GroupWriter(std::unique_ptr<Connection> connection, Reopen reopen, Options options,
                          Clock& clock)
@@ -30,7 +36,14 @@ void GroupWriter::Run() {
     std::vector<Queue::Request> requests = TakeContained(queue_, options_.batch_max);
     if (requests.empty()) return;
     RunBatch(std::move(requests));
+    TidyLog();
   }
+}
+
+// What fails here fails no write: the log just grows until it works.
+void GroupWriter::TidyLog() {
+  if (connection_ == nullptr) return;
+  const Result<void> tidied = connection_->TidyLog(kLogPagesMax);
 }
 
 bool GroupWriter::StepOnce() {
@@ -38,6 +51,7 @@ bool GroupWriter::StepOnce() {
   std::vector<Queue::Request> requests = queue_.TryTake(options_.batch_max);
   if (requests.empty()) return false;
   RunBatch(std::move(requests));
+  TidyLog();
   return true;
 }
 
@@ -119,11 +133,16 @@ GroupWriter::Verdict GroupWriter::AttemptCaught(std::span<Pending> batch) {
 }
 
 GroupWriter::Verdict GroupWriter::Attempt(std::span<Pending> batch) {
-  if (const Result<void> begun = Begin(); !begun) {
-    for (Pending& pending : batch) pending.result = begun.error();
-    return Verdict::kSettled;
+  std::optional<Verdict> ended;
+  while (!ended) {
+    if (const Result<void> begun = Begin(); !begun) {
+      for (Pending& pending : batch) pending.result = begun.error();
+      return Verdict::kSettled;
+    }
+    ended = RunAll(batch, careful_batches_ > 0 ? Undo::kOne : Undo::kBatch);
   }
-  const Verdict verdict = RunAll(batch);
+  if (careful_batches_ > 0) --careful_batches_;
+  const Verdict verdict = *ended;
   IL_CHECK(connection_ == nullptr || !connection_->in_transaction());
   const auto spoilt = [](const Pending& p) {
     return !p.result.ok() && SpoilsConnection(p.result.error().code());
@@ -132,17 +151,27 @@ GroupWriter::Verdict GroupWriter::Attempt(std::span<Pending> batch) {
   return verdict;
 }
 
-GroupWriter::Verdict GroupWriter::RunAll(std::span<Pending> batch) {
+// Nothing: it was rolled back, and is to run again with savepoints.
+std::optional<GroupWriter::Verdict> GroupWriter::RunAll(std::span<Pending> batch, Undo undo) {
   bool changed = false;  // by a write of this batch, which is not yet committed
   for (Pending& pending : batch) {
-    pending.result = RunOne(pending.request.fn);
+    const std::int64_t before = connection_->changes();
+    pending.result =
+        undo == Undo::kOne ? RunOneInSavepoint(pending.request.fn) : RunOne(pending.request.fn);
     const bool failed = !pending.result.ok();
     pending.settled = failed && (!changed || IsInfrastructure(pending.result.error().code()));
     changed = changed || !failed;
-    if (connection_->in_transaction()) continue;
-    IL_CHECK(failed);     // the whole batch was rolled back on its account, see (4)
-    connection_.reset();  // whatever it says, storage may have failed beneath it
-    return batch.size() == 1 ? Verdict::kSettled : Verdict::kRolledBack;
+    if (!connection_->in_transaction()) {
+      IL_CHECK(failed);     // the whole batch was rolled back on its account, see (4)
+      connection_.reset();  // whatever it says, storage may have failed beneath it
+      return batch.size() == 1 ? Verdict::kSettled : Verdict::kRolledBack;
+    }
+    if (undo == Undo::kBatch && failed && connection_->changes() != before) {
+      connection_->Rollback();
+      if (batch.size() == 1) return Verdict::kSettled;
+      careful_batches_ = kCarefulBatches;
+      return std::nullopt;
+    }
   }
   if (!changed) {
     connection_->Rollback();
@@ -152,14 +181,19 @@ GroupWriter::Verdict GroupWriter::RunAll(std::span<Pending> batch) {
 }
 
 Result<void> GroupWriter::RunOne(const Write& write) {
-  IL_TRY_VOID(connection_->Savepoint());
   db::Transaction transaction(*connection_);
   Result<void> result = RunContained(write, transaction);
-  if (!connection_->in_transaction()) {
-    if (!result.ok()) return result;
+  if (result.ok() && !connection_->in_transaction()) {
     return Error(Errc::kInternal,
                  "a write went on after a failure that had rolled back its transaction");
   }
+  return result;
+}
+
+Result<void> GroupWriter::RunOneInSavepoint(const Write& write) {
+  IL_TRY_VOID(connection_->Savepoint());
+  Result<void> result = RunOne(write);
+  if (!connection_->in_transaction()) return result;
   if (result.ok()) result = connection_->ReleaseSavepoint();
   if (result.ok()) return result;
   Result<void> undone = connection_->RollbackToSavepoint();

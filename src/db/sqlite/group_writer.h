@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
@@ -23,8 +24,8 @@ namespace interlock::sqlite {
 enum class Drive : std::uint8_t { kThreads, kByHand };
 
 // The only writer of one SQLite file. Writes that queue up while a commit runs share the next
-// transaction, hence one fsync; nothing is ever delayed to make a batch larger. Each write runs in
-// its own savepoint: one that fails or throws rolls back alone.
+// transaction, hence one fsync; nothing is ever delayed to make a batch larger. One that fails or
+// throws is undone alone.
 //
 // Thread-safe. Invariants:
 // (1) Once built, only the writer thread (or the one that steps by hand) touches the connection.
@@ -41,7 +42,12 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 // (5) A write that fails after others of its batch succeeded may fail on account of what they wrote
 //     ("exists already"). It hears that failure only once they are committed; when their COMMIT
 //     fails, it runs again alone, on what is there then. What storage itself failed stands.
-// (6) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
+// (6) Most writes that fail have changed nothing before, so that there is nothing to undo: a batch
+//     begins without savepoints, which would cost each of its writes a copy of every page it
+//     touches. When one fails after a change, the batch is rolled back and run again with a
+//     savepoint around each, and so are some that follow.
+// (7) The log is moved into the file after the answers of a batch, not inside its COMMIT.
+// (8) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
 //     batch hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
 class GroupWriter {
  public:
@@ -124,14 +130,18 @@ class GroupWriter {
     kUnknown,     // the COMMIT failed, see (3): the same
   };
 
+  enum class Undo : std::uint8_t { kBatch, kOne };  // what a write that fails can undo, see (6)
+
   void Run();
+  void TidyLog();
   void RunBatch(std::vector<Queue::Request> requests);
   Verdict AttemptContained(std::span<Pending> batch);
   Verdict AttemptCaught(std::span<Pending> batch);
   Verdict Attempt(std::span<Pending> batch);
-  Verdict RunAll(std::span<Pending> batch);
+  std::optional<Verdict> RunAll(std::span<Pending> batch, Undo undo);
   Verdict Commit(std::span<Pending> batch);
   Result<void> RunOne(const Write& write);
+  Result<void> RunOneInSavepoint(const Write& write);
   Result<void> Begin();
   Result<void> EnsureConnection();
   void NotifyCommitted();
@@ -144,6 +154,7 @@ class GroupWriter {
   Clock& clock_;
   std::unique_ptr<Connection> connection_;  // see (1); null: to be reopened
   bool committing_ = false;                 // the COMMIT has begun, and did not surely fail
+  int careful_batches_ = 0;                 // that are yet to run with savepoints, see (6)
   Queue queue_;
   Mutex mutex_;
   Stats stats_ IL_GUARDED_BY(mutex_);

@@ -78,6 +78,31 @@ TEST_F(GroupWriterTest, ThrowingWriteRollsBackAloneAndTheWriterLivesOn) {
   EXPECT_EQ(Rows(), "1 4");
 }
 
+TEST_F(GroupWriterTest, OnlyAWriteThatFailsAfterAChangeMakesItsBatchRunAgain) {
+  MakeWriter();
+  int runs = 0;
+  const auto counted = [&runs](std::int64_t value) {
+    return [&runs, value](db::Transaction& tx) {
+      ++runs;
+      return Insert(value)(tx);
+    };
+  };
+  Submit("a", counted(1));
+  Submit("b", [](db::Transaction&) -> Result<void> { return Error(Errc::kNotFound, "no"); });
+  Submit("c", Insert(1));  // not unique: the statement fails, and leaves nothing
+  writer_->StepOnce();
+  EXPECT_EQ(runs, 1);
+  Submit("d", counted(2));
+  Submit("e", [](db::Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run(kInsertRow, 3));
+    return Error(Errc::kNotFound, "no");
+  });
+  writer_->StepOnce();
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(Answers(), "a:ok b:not_found c:constraint_violated d:ok e:not_found");
+  EXPECT_EQ(Rows(), "1 2");
+}
+
 TEST_F(GroupWriterTest, NothingIsToldBeforeItIsCommitted) {
   MakeWriter();
   Submit("a", Insert(1));

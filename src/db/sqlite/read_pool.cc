@@ -11,7 +11,10 @@ ReadPool::ReadPool(std::vector<std::unique_ptr<Connection>> connections, Open op
     : options_(options),
       open_(std::move(open)),
       slots_(std::move(connections)),
-      queue_({.name = "read", .max = options_.queue_max, .first_ticket = options_.first_ticket}) {
+      queue_({.name = "read",
+              .max = options_.queue_max,
+              .first_ticket = options_.first_ticket,
+              .threads = static_cast<int>(slots_.size())}) {
   IL_CHECK(!slots_.empty());
   if (options_.drive == Drive::kByHand) return;
   threads_.reserve(slots_.size());

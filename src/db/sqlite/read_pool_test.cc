@@ -84,6 +84,22 @@ TEST_F(ReadPoolTest, AReadBegunBeforeAWriteEndsSeesTheOldSnapshotAndIsNotDelayed
   EXPECT_TRUE(slow.get().ok());
 }
 
+// However pushing, sleeping and the watch of a sleeping thread fall together: a lost wake hangs
+// here.
+TEST_F(ReadPoolTest, AReadNeverWaitsForTheEndOfALongOne) {
+  MakePool(2, {});
+  for (int i = 0; i < 1000; ++i) {
+    std::promise<void> end;
+    std::future<Result<void>> slow = Submit([&end](db::Connection&) -> Result<void> {
+      end.get_future().wait();
+      return {};
+    });
+    ASSERT_TRUE(Submit([](db::Connection&) { return Result<void>(); }).get().ok());
+    end.set_value();
+    ASSERT_TRUE(slow.get().ok());
+  }
+}
+
 TEST_F(ReadPoolTest, ReadsRunBesideEachOther) {
   MakePool(3, {});
   std::promise<void> all;

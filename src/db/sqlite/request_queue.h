@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,6 +27,11 @@ namespace interlock::sqlite {
 //
 // Thread-safe. A request leaves the queue exactly once: taken by an executor, which then owes its
 // `done`, or withdrawn by Cancel(), which calls it.
+//
+// Waking a thread costs about as much as a small read, so few are woken: a request is left to the
+// threads that are awake as long as these have little to do. Meanwhile one of the sleeping threads
+// keeps watch: it looks every millisecond whether something waits, since a thread that is awake may
+// be at work on something long.
 template <typename Fn>
 class RequestQueue {
  public:
@@ -49,6 +55,7 @@ class RequestQueue {
     std::string_view name;  // "write": for messages
     std::size_t max = 0;
     Ticket first_ticket = 1;  // tickets rise by 2, so that two queues share the numbers
+    int threads = 1;          // how many call Take()
   };
 
   explicit RequestQueue(const Options& options) : options_(options), next_(options.first_ticket) {
@@ -69,12 +76,14 @@ class RequestQueue {
   // Waits for requests and takes up to `max` of them, the oldest first. Empty: closed and drained.
   std::vector<Request> Take(std::size_t max) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    while (waiting_.empty() && !closed_) {
-      ++idle_;
-      changed_.Wait(mutex_);
-      --idle_;
+    while (waiting_.empty() && !closed_) Sleep();
+    std::vector<Request> taken = TakeLocked(max);
+    // This thread may have been the one that kept watch over what still waits.
+    if (!waiting_.empty() && MustWake()) {
+      ++woken_;
+      changed_.NotifyOne();
     }
-    return TakeLocked(max);
+    return taken;
   }
 
   // The same without waiting.
@@ -119,7 +128,35 @@ class RequestQueue {
     next_ += 2;
     waiting_.push_back({ticket, std::move(fn), std::move(done)});
     stats_.depth_max = std::max(stats_.depth_max, waiting_.size());
-    return Queued{.ticket = ticket, .wake = idle_ > 0};
+    const bool wake = MustWake();
+    if (wake) ++woken_;
+    return Queued{.ticket = ticket, .wake = wake};
+  }
+
+  // Threads that do not sleep, or were told to wake.
+  int Awake() const IL_REQUIRES(mutex_) { return options_.threads - idle_ + woken_; }
+
+  bool MustWake() const IL_REQUIRES(mutex_) {
+    if (idle_ == woken_) return false;
+    const int awake = Awake();
+    return awake == 0 || !watched_ ||
+           waiting_.size() > kWaitingPerThread * static_cast<std::size_t>(awake);
+  }
+
+  void Sleep() IL_REQUIRES(mutex_) {
+    const bool watch = !watched_ && Awake() > 1;  // somebody besides this thread
+    ++idle_;
+    if (watch) {
+      watched_ = true;
+      changed_.WaitFor(mutex_, kWatchInterval);
+      watched_ = false;
+    } else {
+      changed_.Wait(mutex_);
+    }
+    --idle_;
+    // Also when the time was up: that the wake meant another thread costs one wake too many, but
+    // one that is counted and never comes would leave a request waiting.
+    if (woken_ > 0) --woken_;
   }
 
   std::vector<Request> TakeLocked(std::size_t max) IL_REQUIRES(mutex_) {
@@ -130,12 +167,17 @@ class RequestQueue {
     return taken;
   }
 
+  static constexpr std::size_t kWaitingPerThread = 4;
+  static constexpr std::chrono::milliseconds kWatchInterval{1};
+
   const Options options_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<Request> waiting_ IL_GUARDED_BY(mutex_);  // tickets rise
   Ticket next_ IL_GUARDED_BY(mutex_);
-  int idle_ IL_GUARDED_BY(mutex_) = 0;  // threads inside Take() that wait: spares needless wakes
+  int idle_ IL_GUARDED_BY(mutex_) = 0;          // threads inside Take() that wait
+  int woken_ IL_GUARDED_BY(mutex_) = 0;         // of these, how many were told to wake
+  bool watched_ IL_GUARDED_BY(mutex_) = false;  // one of these keeps watch
   bool refusing_ IL_GUARDED_BY(mutex_) = false;
   bool closed_ IL_GUARDED_BY(mutex_) = false;
   Stats stats_ IL_GUARDED_BY(mutex_);
