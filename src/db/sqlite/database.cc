@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "db/sqlite/gathering_vfs.h"
+#include "db/sqlite/local_vfs.h"
 
 namespace interlock::sqlite {
 namespace {
@@ -15,34 +15,38 @@ namespace {
 constexpr db::Database::Ticket kFirstWrite = 1;
 constexpr db::Database::Ticket kFirstRead = 2;
 
-OpenOptions OptionsFor(const DatabaseOptions& options, Access access) {
-  const bool gathering =
-      options.vfs.empty() && access != Access::kReadOnly && options.durability == Durability::kFull;
+OpenOptions OptionsFor(const DatabaseOptions& options, Access access, const GatheringVfs* vfs) {
   return {.path = options.path,
           .access = access,
           .durability = options.durability,
           .busy_timeout = options.busy_timeout,
           .upkeep = LogUpkeep::kByCallerAndClose,  // the writer, between two batches
-          .vfs = gathering ? GatheringVfs() : options.vfs};
+          .vfs = vfs != nullptr ? vfs->name() : options.vfs};
 }
 
-auto OpenerOf(const DatabaseOptions& options, Access access) {
-  return [opening = OptionsFor(options, access)] { return Connection::Open(opening); };
+auto OpenerOf(OpenOptions opening) {
+  return [opening = std::move(opening)] { return Connection::Open(opening); };
+}
+
+std::unique_ptr<GatheringVfs> GatheringFor(const DatabaseOptions& options) {
+  if (options.durability != Durability::kFull) return nullptr;
+  return std::make_unique<GatheringVfs>(options.vfs.empty() ? LocalVfs() : options.vfs);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& options, Clock& clock) {
   IL_CHECK(options.readers > 0);
+  std::unique_ptr<GatheringVfs> gathering = GatheringFor(options);
   IL_TRY(std::unique_ptr<Connection> writer,
-         Connection::Open(OptionsFor(options, Access::kReadWriteOrCreate)));
+         Connection::Open(OptionsFor(options, Access::kReadWriteOrCreate, gathering.get())));
   std::vector<std::unique_ptr<Connection>> readers(options.readers);
   for (std::unique_ptr<Connection>& reader : readers) {
-    IL_TRY(reader, Connection::Open(OptionsFor(options, Access::kReadOnly)));
+    IL_TRY(reader, Connection::Open(OptionsFor(options, Access::kReadOnly, nullptr)));
   }
   try {
     return std::unique_ptr<Database>(
-        new Database(options, clock, std::move(writer), std::move(readers)));
+        new Database(options, clock, std::move(gathering), std::move(writer), std::move(readers)));
   } catch (const std::system_error& failed) {
     return Error(Errc::kUnavailable,
                  std::string("cannot start the storage threads; raise the limit of processes: ") +
@@ -51,9 +55,12 @@ Result<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& options,
 }
 
 // A file that vanished is not made anew on reopening: an empty database would hide the loss.
-Database::Database(const DatabaseOptions& options, Clock& clock, std::unique_ptr<Connection> writer,
+Database::Database(const DatabaseOptions& options, Clock& clock,
+                   std::unique_ptr<GatheringVfs> gathering, std::unique_ptr<Connection> writer,
                    std::vector<std::unique_ptr<Connection>> readers)
-    : writer_(std::move(writer), OpenerOf(options, Access::kReadWrite),
+    : gathering_(std::move(gathering)),
+      writer_(std::move(writer),
+              OpenerOf(OptionsFor(options, Access::kReadWrite, gathering_.get())),
               {.queue_max = options.write_queue_max,
                .batch_max = options.batch_max,
                .drive = options.drive,
@@ -61,7 +68,7 @@ Database::Database(const DatabaseOptions& options, Clock& clock, std::unique_ptr
                .on_reopened = options.on_reopened,
                .on_committed = options.on_committed},
               clock),
-      readers_(std::move(readers), OpenerOf(options, Access::kReadOnly),
+      readers_(std::move(readers), OpenerOf(OptionsFor(options, Access::kReadOnly, nullptr)),
                {.queue_max = options.read_queue_max,
                 .drive = options.drive,
                 .first_ticket = kFirstRead}) {}

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "db/sqlite/connection.h"
+#include "db/sqlite/gathering_vfs.h"
 #include "db/sqlite/group_writer.h"
 #include "db/sqlite/read_pool.h"
 
@@ -53,9 +54,10 @@ class Database final : public db::Database {
   ReadPool::Stats reader_stats() { return readers_.stats(); }
 
  private:
-  Database(const DatabaseOptions& options, Clock& clock, std::unique_ptr<Connection> writer,
-           std::vector<std::unique_ptr<Connection>> readers);
+  Database(const DatabaseOptions& options, Clock& clock, std::unique_ptr<GatheringVfs> gathering,
+           std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers);
 
+  const std::unique_ptr<GatheringVfs> gathering_;  // of the writer; null: it has none
   GroupWriter writer_;
   ReadPool readers_;
 };

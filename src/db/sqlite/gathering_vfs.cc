@@ -2,21 +2,26 @@
 
 #include <sqlite3.h>
 
+#include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <string>
 
 #include "base/check.h"
-#include "db/sqlite/local_vfs.h"
 
 namespace interlock::sqlite {
+
+// What SQLite knows of it comes first, so that its pointer is ours.
+struct GatheringVfs::Registration {
+  sqlite3_vfs vfs;
+  sqlite3_vfs* base;
+  std::string name;
+};
+
 namespace {
 
 // SQLite's own files take at most 128 KiB at a time.
 constexpr std::size_t kGatheredMax = std::size_t{96} * 1024;
-
-sqlite3_vfs* Base() { return sqlite3_vfs_find(LocalVfs()); }
 
 // A log: what stands at `offset` of the file, once it is written. SQLite's own file follows it in
 // memory, since SQLite gives room for both.
@@ -24,6 +29,7 @@ struct Log {
   sqlite3_file head;  // first: what SQLite knows of it
   std::string* gathered;
   sqlite3_int64 offset;
+  sqlite3_int64 failed;  // the code of the first write that failed, or SQLITE_OK
 
   sqlite3_file* own() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
@@ -31,13 +37,13 @@ static_assert(sizeof(Log) % alignof(std::max_align_t) == 0 || alignof(std::max_a
 
 Log& LogOf(sqlite3_file* file) { return *reinterpret_cast<Log*>(file); }
 
-// What could not be written is forgotten: the commit has failed, and SQLite writes its pages anew.
 int Flush(Log& log) {
-  if (log.gathered->empty()) return SQLITE_OK;
-  const int code = log.own()->pMethods->xWrite(log.own(), log.gathered->data(),
-                                               static_cast<int>(log.gathered->size()), log.offset);
-  log.gathered->clear();
-  return code;
+  if (log.failed == SQLITE_OK && !log.gathered->empty()) {
+    log.failed = log.own()->pMethods->xWrite(log.own(), log.gathered->data(),
+                                             static_cast<int>(log.gathered->size()), log.offset);
+    log.gathered->clear();
+  }
+  return static_cast<int>(log.failed);
 }
 
 int Close(sqlite3_file* file) {
@@ -56,6 +62,7 @@ int Read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
 
 int Write(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 offset) {
   Log& log = LogOf(file);
+  if (log.failed != SQLITE_OK) return static_cast<int>(log.failed);
   const auto count = static_cast<sqlite3_int64>(log.gathered->size());
   const bool follows = offset == log.offset + count;
   if (!follows || log.gathered->size() + static_cast<std::size_t>(size) > kGatheredMax) {
@@ -133,15 +140,14 @@ constexpr sqlite3_io_methods kMethods = {.iVersion = 1,
                                          .xFetch = nullptr,
                                          .xUnfetch = nullptr};
 
-int Open(sqlite3_vfs* /*vfs*/, sqlite3_filename name, sqlite3_file* file, int flags,
-         int* out_flags) {
-  sqlite3_vfs* const base = Base();
+int Open(sqlite3_vfs* base, sqlite3_filename name, sqlite3_file* file, int flags, int* out_flags) {
   if ((flags & SQLITE_OPEN_WAL) == 0) return base->xOpen(base, name, file, flags, out_flags);
   Log& log = LogOf(file);
   log.head.pMethods = nullptr;  // not open
   log.gathered = new (std::nothrow) std::string;
   if (log.gathered == nullptr) return SQLITE_NOMEM;
   log.offset = 0;
+  log.failed = SQLITE_OK;
   const int code = base->xOpen(base, name, log.own(), flags, out_flags);
   if (code == SQLITE_OK) {
     log.head.pMethods = &kMethods;
@@ -154,17 +160,26 @@ int Open(sqlite3_vfs* /*vfs*/, sqlite3_filename name, sqlite3_file* file, int fl
 
 }  // namespace
 
-const char* GatheringVfs() {
-  static sqlite3_vfs* const kRegistered = [] {
-    static sqlite3_vfs vfs = *Base();
-    vfs.zName = "interlock-gathering";
-    vfs.pNext = nullptr;
-    vfs.szOsFile += static_cast<int>(sizeof(Log));
-    vfs.xOpen = Open;
-    IL_CHECK(sqlite3_vfs_register(&vfs, 0) == SQLITE_OK);
-    return &vfs;
-  }();
-  return kRegistered->zName;
+GatheringVfs::GatheringVfs(const std::string& base)
+    : registration_(std::make_unique<Registration>()) {
+  static std::atomic<int> made = 0;
+  Registration& own = *registration_;
+  own.base = sqlite3_vfs_find(base.c_str());
+  IL_CHECK(own.base != nullptr);
+  own.name = base + "-gathering-" + std::to_string(++made);
+  own.vfs = *own.base;
+  own.vfs.zName = own.name.c_str();
+  own.vfs.pNext = nullptr;
+  own.vfs.szOsFile += static_cast<int>(sizeof(Log));
+  own.vfs.xOpen = [](sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags,
+                     int* out_flags) {
+    return Open(reinterpret_cast<Registration*>(vfs)->base, name, file, flags, out_flags);
+  };
+  IL_CHECK(sqlite3_vfs_register(&own.vfs, 0) == SQLITE_OK);
 }
+
+GatheringVfs::~GatheringVfs() { sqlite3_vfs_unregister(&registration_->vfs); }
+
+const std::string& GatheringVfs::name() const { return registration_->name; }
 
 }  // namespace interlock::sqlite

@@ -216,6 +216,7 @@ GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
   if (connection_->in_transaction()) {
     committing_ = false;
     connection_->Rollback();
+    if (SpoilsConnection(committed.error().code())) connection_.reset();
     if (batch.size() > 1) return Verdict::kRolledBack;
     batch.front().result = committed.error();
     return Verdict::kSettled;

@@ -23,6 +23,7 @@
 #include "base/mutex.h"
 #include "db/sqlite/connection.h"
 #include "db/sqlite/fault_vfs.h"
+#include "db/sqlite/gathering_vfs.h"
 #include "db/sqlite/group_writer.h"
 #include "testing/seeded_random.h"
 #include "testing/temp_db.h"
@@ -102,7 +103,7 @@ class Life {
     static const testing::TempDb kPlace;
     OpenOptions options = kPlace.options();
     options.busy_timeout = std::chrono::milliseconds(0);
-    options.vfs = vfs_.name();
+    options.vfs = gathering_.name();
     IL_TRY(auto connection, Connection::Open(options));
     // Every few commits the log is also moved into the database file, and a batch does not fit
     // the cache: part of it is in the log before the COMMIT.
@@ -226,6 +227,7 @@ class Life {
   }
 
   FaultVfs vfs_;
+  const GatheringVfs gathering_{vfs_.name()};  // as the server has it
   const Company company_;
   SystemClock clock_;
   Mutex mutex_;

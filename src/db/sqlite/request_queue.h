@@ -242,10 +242,11 @@ class Executing {
 };
 
 // True for failures after which a connection is not trusted: it is closed, and another one opened
-// and checked before the next request.
+// and checked before the next request. Where the disk was full, part of what it believes to have
+// written may be missing (gathering_vfs.h).
 inline bool SpoilsConnection(Errc code) {
-  return code == Errc::kIo || code == Errc::kCorrupt || code == Errc::kCantOpen ||
-         code == Errc::kNotADatabase || code == Errc::kOutcomeUnknown;
+  return code == Errc::kIo || code == Errc::kDiskFull || code == Errc::kCorrupt ||
+         code == Errc::kCantOpen || code == Errc::kNotADatabase || code == Errc::kOutcomeUnknown;
 }
 
 template <typename Fn>
