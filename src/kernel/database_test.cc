@@ -94,6 +94,18 @@ TEST_F(DatabaseTest, AFailedAttemptIsUndoneAlone) {
   EXPECT_EQ(Count(database), 2);
 }
 
+// Each process finds the log anew, and must not take what the one before it moved for unmoved.
+TEST_F(DatabaseTest, TheLogDoesNotGrowFromProcessToProcess) {
+  Init();
+  for (int i = 0; i < 400; ++i) {
+    Database database = Open(Database::Access::kWrite).value();
+    const std::string key = std::to_string(i);
+    ASSERT_TRUE(database.Write([&key](Transaction& tx) { return tx->Run(kPut, key); }).ok());
+    database.Tidy();
+  }
+  EXPECT_LT(fs::file_size(temp_.path().string() + "-wal"), std::size_t{300} * 4120);
+}
+
 TEST_F(DatabaseTest, FilesThatAreNotOursAreRefusedUntouched) {
   struct Case {
     const char* script;

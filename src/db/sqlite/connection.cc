@@ -270,6 +270,14 @@ struct Connection::Impl {
     return &known.emplace(sql.text(), std::move(statement)).first->second;
   }
 
+  void SetWaiting() {
+    if (options.waiting == Waiting::kEager) {
+      sqlite3_busy_handler(db.get(), EagerWait::AskAgain, &wait);
+    } else {
+      sqlite3_busy_timeout(db.get(), static_cast<int>(options.busy_timeout.count()));
+    }
+  }
+
   Result<void> RunControl(const db::Sql& sql) {
     const Opened opened(guard);
     IL_TRY(Statement * statement, Find(controls, sql));
@@ -294,10 +302,8 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
   impl->path = std::move(path);
   impl->db = std::move(db);
   sqlite3_set_authorizer(impl->db.get(), TransactionGuard::Authorize, &impl->guard);
-  if (options.waiting == Waiting::kEager) {
-    impl->wait = {.vfs = sqlite3_vfs_find(VfsName(options.vfs)), .limit = options.busy_timeout};
-    sqlite3_busy_handler(impl->db.get(), EagerWait::AskAgain, &impl->wait);
-  }
+  impl->wait = {.vfs = sqlite3_vfs_find(VfsName(options.vfs)), .limit = options.busy_timeout};
+  impl->SetWaiting();
   if (options.upkeep != LogUpkeep::kAsItGrows) {
     sqlite3_wal_hook(impl->db.get(), Impl::OnCommitted, impl.get());  // instead of SQLite's own
   }
@@ -434,8 +440,19 @@ Result<void> Connection::Checkpoint() {
 
 Result<void> Connection::TidyLog(int pages) {
   if (std::exchange(impl_->log_pages, 0) <= pages) return {};
-  const int code = sqlite3_wal_checkpoint_v2(impl_->db.get(), "main", SQLITE_CHECKPOINT_PASSIVE,
-                                             nullptr, nullptr);
+  sqlite3* const db = impl_->db.get();
+  int left = 0;
+  int moved = 0;
+  int code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &left, &moved);
+  // A long-lived writer begins the log anew by itself, in the room that is there.
+  const bool empties = impl_->options.upkeep == LogUpkeep::kByCaller;
+  if (empties && code == SQLITE_OK && left == moved) {
+    // That it was moved is known to the index only, and that ends with the last process that has it
+    // open: the next one would find a log as long as before, and write behind it.
+    sqlite3_busy_handler(db, nullptr, nullptr);
+    code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+    impl_->SetWaiting();
+  }
   if (code != SQLITE_OK && code != SQLITE_BUSY) {
     return ErrorFrom(code, impl_->db.get(), "moving the log into the file");
   }

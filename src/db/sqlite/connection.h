@@ -114,7 +114,8 @@ class Connection final : public db::Connection, public db::Migratable {
   // another connection reads an old snapshot or writes; nothing is lost then.
   Result<void> Checkpoint();
   // Moves what it can into the database file without waiting for anybody, when the log had more
-  // than `pages` at this connection's last commit. For LogUpkeep::kByCaller and its like.
+  // than `pages` at this connection's last commit. With LogUpkeep::kByCaller it also empties the
+  // log if nobody else is using it.
   Result<void> TidyLog(int pages);
   // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
   Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
