@@ -1,11 +1,13 @@
-// What reading mail costs: a page of an inbox, a thread and a topic with ten and with a million
-// messages in the project, which must be the same; and a page of fifty messages over HTTP against
-// the same bytes from memory, sent by our own server (what reading costs) and by a bare loop (what
-// all of it costs).
+// What mail costs as it piles up: a page of an inbox and a send with a thousand to a million
+// messages there. What reading mail costs: a page of an inbox, a thread and a topic with ten and
+// with a million messages in the project, which must be the same; and a page of fifty messages over
+// HTTP against the same bytes from memory, sent by our own server (what reading costs) and by a
+// bare loop (what all of it costs).
 //
 // The million lies in the directory for temporary files, or in the one given as the first argument,
 // and is removed at the end; it takes about 700 MB.
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +32,7 @@
 #include "memory_server.h"
 #include "report.h"
 #include "store/inbox.h"
+#include "store/messages.h"
 #include "store/schema.h"
 #include "store/threads.h"
 #include "store/topics.h"
@@ -96,14 +99,72 @@ double MicrosPerPage(sqlite::Connection& connection, std::int64_t count, std::in
                      const ReadPage& read) {
   constexpr std::int64_t kPages = 2000;
   http::MessagePage page({.viewer = "a", .messages_max = kPage});
-  domain::Cursor after = count > kPage ? count / 2 + round * kPages * kPage : 0;
   const double start = CpuMicros();
   for (std::int64_t i = 0; i < kPages; ++i) {
+    domain::Cursor after = 0;
+    if (count > kPage) after = count / 2 + (round * kPages + i) * kPage % (count / 2 - kPage);
     IL_CHECK(read(connection, after, page).ok());
     IL_CHECK(page.count() == kPage);
-    if (count > kPage) after = *page.last_cursor();
   }
   return (CpuMicros() - start) / static_cast<double>(kPages);
+}
+
+// For one message that is kept, without its share of a commit: it is undone.
+double MicrosPerSend(sqlite::Connection& connection, std::int64_t round) {
+  constexpr int kSends = 500;
+  std::vector<store::Outgoing> all;
+  all.reserve(kSends);
+  for (int i = 0; i < kSends; ++i) {
+    all.push_back(store::MakeOutgoing({.id = fmt::format("new {} {}", round, i),
+                                       .project = "p",
+                                       .sender = "s",
+                                       .thread_id = "t",
+                                       .subject = "subject",
+                                       .body = std::string(100, 'x'),
+                                       .addresses = {.to = {"a"}},
+                                       .created_at = {1'767'323'045'000'000}}));
+  }
+  IL_CHECK(connection.BeginExclusive().ok());
+  db::Transaction tx(connection);
+  const double start = CpuMicros();
+  for (const store::Outgoing& outgoing : all) IL_CHECK(store::InsertMessage(tx, outgoing).ok());
+  const double took = (CpuMicros() - start) / kSends;
+  connection.Rollback();
+  return took;
+}
+
+// From a thousand messages to a million, in turns.
+void ReportBySize(const fs::path& directory, sqlite::Connection& million) {
+  struct Size {
+    std::int64_t count;
+    std::unique_ptr<sqlite::Connection> connection;
+    double page = 1e9;
+    double send = 1e9;
+  };
+  std::vector<Size> sizes;
+  for (const std::int64_t count : {1'000, 10'000, 100'000, 1'000'000}) {
+    auto& size = sizes.emplace_back(Size{.count = count, .connection = nullptr});
+    if (count < kMany) size.connection = Fill(directory / fmt::format("{}.db", count), count, 100);
+  }
+  const ReadPage inbox = [](db::Connection& connection, domain::Cursor after,
+                            domain::MessageSink& sink) {
+    return store::ReadInbox(connection,
+                            {.project = "p", .agent = "a", .after = after, .limit = kPage}, sink);
+  };
+  for (std::int64_t round = 0; round < 5; ++round) {
+    for (Size& size : sizes) {
+      sqlite::Connection& connection = size.connection ? *size.connection : million;
+      size.page = std::min(size.page, MicrosPerPage(connection, size.count, round, inbox));
+      size.send = std::min(size.send, MicrosPerSend(connection, round));
+    }
+  }
+  for (const Size& size : sizes) {
+    const std::string there = fmt::format("by messages: {}", size.count);
+    Report(
+        {there + ", inbox page of 10", size.page, "us", "1000 messages there", sizes.front().page});
+    Report({there + ", send, inside its transaction", size.send, "us", "1000 messages there",
+            sizes.front().send});
+  }
 }
 
 void ReportGrowth(const fs::path& directory) {
@@ -111,6 +172,7 @@ void ReportGrowth(const fs::path& directory) {
   const fs::path many_path = directory / "many.db";
   const auto few = Fill(few_path, kFew, 100);
   const auto many = Fill(many_path, kMany, 100);
+  ReportBySize(directory, *many);
   const std::pair<std::string, ReadPage> kReads[] = {
       {"inbox",
        [](db::Connection& connection, domain::Cursor after, domain::MessageSink& sink) {

@@ -13,6 +13,8 @@ set title 'open file descriptors'
 plot samples using 1:3 with lines lw 2 title 'descriptors'
 set title 'files, MiB'
 plot samples using 1:4 with lines lw 2 title 'log (WAL)', samples using 1:5 with lines lw 2 title 'database'
+set logscale y
+set yrange [0.1:*]
 set title 'reads, ms'
 plot samples using 1:7 with lines lw 2 title 'p50', samples using 1:8 with lines title 'p99'
 set title 'writes, ms'
