@@ -480,6 +480,7 @@ const std::vector<Wrong>& WrongState() {
   static const std::vector<Wrong> kCases = {
       {{"nothing"}, 3, "unknown command"},
       {{"state", "st"}, 3, "did you mean"},
+      {{"state", "wiat"}, 3, "did you mean 'ic state wait'?"},
       {{"state"}, 3, "subcommand"},
       {{"state", "get", "k", "s", "--timeout=never"}, 3, "invalid timeout: never"},
       {{"state", "get", "k", "s", "--timeout=-1s"}, 3, "invalid timeout"},
