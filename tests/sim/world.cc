@@ -158,7 +158,7 @@ void World::Arm(Weather weather) {
   slow_ = weather == Weather::kSlow;
   if (weather == Weather::kFair || weather == Weather::kSlow) return;
   if (weather == Weather::kPowerCut) {
-    const auto nth = static_cast<std::int64_t>(1 + Below(rng_, 12));
+    const auto nth = static_cast<std::int64_t>(1 + Below(rng_, 6));
     constexpr std::array kSurvivals = {sqlite::Survival::kNothing, sqlite::Survival::kSome,
                                        sqlite::Survival::kAll};
     return vfs_.disk().CutPowerAtStep(nth, kSurvivals.at(Below(rng_, kSurvivals.size())));
@@ -170,7 +170,7 @@ void World::Arm(Weather weather) {
   constexpr std::array kEffects = {sqlite::Effect::kNothing, sqlite::Effect::kPart,
                                    sqlite::Effect::kWhole};
   sqlite::Fault fault{.op = kOps.at(Below(rng_, kOps.size()))};
-  fault.nth = static_cast<std::int64_t>(1 + Below(rng_, fault.op == DiskOp::kWrite ? 16 : 3));
+  fault.nth = static_cast<std::int64_t>(1 + Below(rng_, 3));  // a commit has few of each
   fault.calls = static_cast<std::int64_t>(1 + Below(rng_, 3));  // more, and SQLite would sleep
   fault.effect = kEffects.at(Below(rng_, kEffects.size()));
   if (fault.op == DiskOp::kWrite && Below(rng_, 4) == 0) fault.code = SQLITE_FULL;
