@@ -403,16 +403,17 @@ lint_repository() {
 @test "lint --changed takes what differs from origin/main, and a user of a changed header" {
   lint_repository
   git checkout -q -b topic
-  echo >>src/x/b.h
+  echo 'int b();' >>src/x/b.h
+  printf '\n  // A note.\n' >>src/x/a.cc
   git commit -q -a -m change
   touch src/x/new.cc src/x/new_test.cc
   dev lint --changed
   [ "$status" -eq 0 ]
-  called 'clang-format-19 --dry-run -Werror src/x/b.h src/x/new.cc src/x/new_test.cc'
+  called 'clang-format-19 --dry-run -Werror src/x/a.cc src/x/b.h src/x/new.cc src/x/new_test.cc'
   never_called 'clang-tidy-19 -p build/lint --quiet src/x/new_test.cc'
   called 'clang-tidy-19 -p build/lint --quiet src/x/b_user.cc'
   called 'clang-tidy-19 -p build/lint --quiet src/x/new.cc'
-  never_called 'src/x/a.cc'
+  never_called 'clang-tidy-19 -p build/lint --quiet src/x/a.cc'
 }
 
 @test "lint --changed on main takes the commits within three hours of HEAD" {
