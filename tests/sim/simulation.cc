@@ -98,9 +98,9 @@ void Simulation::JumpClock() {
 }
 
 World::Weather Simulation::DrawWeather() {
-  if (Below(storm_ ? 150 : 5000) == 0) return World::Weather::kPowerCut;
+  if (Below(storm_ ? 60 : 2500) == 0) return World::Weather::kPowerCut;
   if (Below(storm_ ? 40 : 150) == 0) return World::Weather::kSlow;
-  if (Below(storm_ ? 4 : 100) == 0) return World::Weather::kFault;
+  if (Below(storm_ ? 2 : 100) == 0) return World::Weather::kFault;
   return World::Weather::kFair;
 }
 

@@ -45,7 +45,7 @@ struct Sum {
 
 TEST(SimulationTest, PromisesHoldForEverySeed) {
   const std::uint64_t seeds = NumberFrom("IL_SIM_SEEDS", 4);
-  const std::uint64_t steps = NumberFrom("IL_SIM_STEPS", testing::kSlowBuild ? 2'500 : 12'000);
+  const std::uint64_t steps = NumberFrom("IL_SIM_STEPS", testing::kSlowBuild ? 4'000 : 12'000);
   const std::clock_t begin = std::clock();
   Sum sum;
   for (std::uint64_t i = 0; i < seeds; ++i) {
