@@ -233,9 +233,17 @@ GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
 
 Result<void> GroupWriter::Begin() {
   IL_TRY_VOID(EnsureConnection());
-  Result<void> begun = connection_->BeginExclusive();
+  Result<void> begun = SettleLog();
+  if (begun.ok()) begun = connection_->BeginExclusive();
   if (!begun.ok() && SpoilsConnection(begun.error().code())) connection_.reset();
   return begun;
+}
+
+Result<void> GroupWriter::SettleLog() {
+  if (log_settled_) return {};
+  IL_TRY_VOID(connection_->Checkpoint());
+  log_settled_ = true;
+  return {};
 }
 
 Result<void> GroupWriter::EnsureConnection() {
@@ -247,6 +255,7 @@ Result<void> GroupWriter::EnsureConnection() {
   connection->Rollback();
   if (!version.ok()) return version.error();
   connection_ = std::move(connection);
+  log_settled_ = false;
   {
     MutexLock lock(mutex_);
     ++stats_.reopened;

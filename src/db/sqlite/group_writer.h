@@ -47,7 +47,11 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 //     touches. When one fails after a change, the batch is rolled back and run again with a
 //     savepoint around each, and so are some that follow.
 // (7) The log is moved into the file after the answers of a batch, not inside its COMMIT.
-// (8) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
+// (8) Pages whose sync failed once are readable, but no later sync brings them to the disk: a
+//     power cut takes them, and with them all that was built upon them. A log that was there before
+//     the connection is therefore moved into the file, which writes and syncs it anew, and emptied
+//     before the first batch. Who reads an old snapshot meanwhile makes that batch kBusy.
+// (9) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
 //     batch hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
 class GroupWriter {
  public:
@@ -144,6 +148,7 @@ class GroupWriter {
   Result<void> RunOneInSavepoint(const Write& write);
   Result<void> Begin();
   Result<void> EnsureConnection();
+  Result<void> SettleLog();  // see (8)
   void NotifyCommitted();
   void Answer(Pending& pending);
   void CountCommit(std::size_t writes, Duration took) IL_EXCLUDES(mutex_);
@@ -153,6 +158,7 @@ class GroupWriter {
   const Reopen reopen_;
   Clock& clock_;
   std::unique_ptr<Connection> connection_;  // see (1); null: to be reopened
+  bool log_settled_ = false;                // nothing of an earlier connection is in the log
   bool committing_ = false;                 // the COMMIT has begun, and did not surely fail
   int careful_batches_ = 0;                 // that are yet to run with savepoints, see (6)
   Queue queue_;
