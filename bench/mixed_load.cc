@@ -151,7 +151,7 @@ Kind MixedLoad::Impl::Choose(const Agent& agent) {
 }
 
 std::string MixedLoad::Impl::RequestOf(const Agent& agent) {
-  static const std::string body_text(500, 'x');
+  static const std::string kBodyText(500, 'x');
   const std::string project(kProject);
   const Agent& other = agents_[random_() % agents_.size()];
   const std::string file = "src/part" + std::to_string(random_() % 50) + "/" + agent.id + ".cc";
@@ -169,7 +169,7 @@ std::string MixedLoad::Impl::RequestOf(const Agent& agent) {
       line = "POST /api/messages";
       body = R"({"project":")" + project + R"(","from":")" + agent.id + R"(","to":[")" + other.id +
              R"("],"thread_id":"thread )" + std::to_string(random_() % kThreads) +
-             R"(","subject":"About the tests","body":")" + body_text + "\"}";
+             R"(","subject":"About the tests","body":")" + kBodyText + "\"}";
       break;
     case Kind::kReserve:
       line = "POST /api/reservations";

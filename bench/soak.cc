@@ -224,7 +224,7 @@ void ExplainSize(const fs::path& path) {
   std::printf("\nthe database, %.1f MiB:\n", FileMiB(path));
   for (const auto& [table, bytes] : tables) {
     explained += bytes;
-    if (bytes < 64 * 1024) continue;
+    if (bytes < 65'536) continue;
     const std::int64_t rows =
         Query(db, "SELECT '', count(*) FROM \"" + table + "\"").front().second;
     std::printf("  %-16s %9lld rows, %8.2f MiB with indexes, %6.0f bytes each\n", table.c_str(),

@@ -17,8 +17,8 @@ using sqlite::DiskOp;
 using sqlite::Effect;
 using sqlite::Survival;
 
-// In a slow build every fifth place has to do.
-constexpr std::int64_t kStride = kSlowBuild ? 5 : 1;
+// In a slow build every second place has to do.
+constexpr std::int64_t kStride = kSlowBuild ? 2 : 1;
 
 // One life in so many is followed beyond the fault.
 constexpr int kGoOnEach = 5;
