@@ -83,10 +83,10 @@ void CheckRefusal(std::string_view text, const Error& error) {
 }
 
 void CheckFile(std::string_view text, const Keyring& keyring) {
-  static const TempFolder folder;
+  static const TempFolder kFolder;
   static testing::SeededRandom random(1);
-  const auto path = folder.path() / "keys.yaml";
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(text.data(), std::ssize(text));
+  const auto path = kFolder.path() / "keys.yaml";
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
   const auto loaded = auth::LoadKeys(path);
   IL_CHECK(loaded.ok() && loaded->keyring.Includes(keyring) && keyring.Includes(loaded->keyring));
   const auto key = auth::AppendKey(path, "added", random);

@@ -225,7 +225,7 @@ void CheckPrepared(const Router& router, Request request, auth::Caller::Mode mod
 }  // namespace
 
 void FuzzTarget(std::string_view input) {
-  static const Router router(http::Routes());
+  static const Router kRouter(http::Routes());
   if (input.empty()) return;
   const auto pick = static_cast<std::uint8_t>(input[0]);
   input.remove_prefix(1);
@@ -245,9 +245,9 @@ void FuzzTarget(std::string_view input) {
   CheckQuery(target->query);
   request.path = CheckClean(target->path);
   request.query = target->query;
-  CheckRoute(router, request.method, request.path);
+  CheckRoute(kRouter, request.method, request.path);
   const auto mode = pick >= 128 ? auth::Caller::Mode::kKey : auth::Caller::Mode::kLocal;
-  CheckPrepared(router, std::move(request), mode);
+  CheckPrepared(kRouter, std::move(request), mode);
 }
 
 }  // namespace interlock::fuzz
