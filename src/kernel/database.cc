@@ -53,7 +53,7 @@ Error WithRemedy(Error error, const fs::path& path) {
             "and write them, is the disk sound?",
             path.string());
       case Errc::kOutcomeUnknown:
-        return "do it again, which finds out; is the disk full or failing?";
+        return "look at what is there before doing it again; is the disk full or failing?";
       default:
         return {};
     }
