@@ -137,8 +137,7 @@ Error Stranger(const fs::path& path) {
       .WithDetail("do", "name another file with --db, or move this one away and run 'ic init'");
 }
 
-// The version of a file that is ours, or of the program before us; of any other file why it is not.
-Result<int> KnownVersion(sqlite::Connection& connection, const db::Schema& schema) {
+Result<int> JudgeVersion(sqlite::Connection& connection, const db::Schema& schema) {
   IL_TRY(const int version, connection.SchemaVersion());
   const fs::path& path = connection.path();
   const int newest = db::NewestVersion(schema);
@@ -154,6 +153,18 @@ Result<int> KnownVersion(sqlite::Connection& connection, const db::Schema& schem
   IL_TRY(const bool foreign, connection.IsForeign(schema.program));
   if (foreign) return Stranger(path);
   return version;
+}
+
+// The version of a file that is ours, or of the program before us; of any other file why it is not.
+Result<int> KnownVersion(sqlite::Connection& connection, const db::Schema& schema) {
+  Result<int> known = JudgeVersion(connection, schema);
+  if (known || known.error().code() != Errc::kForeignSchema) return known;
+  // Its version was read before its tables: with what another process made of it in between, our
+  // own file looks like a stranger's.
+  IL_TRY_VOID(connection.BeginSnapshot());
+  known = JudgeVersion(connection, schema);
+  connection.Rollback();
+  return known;
 }
 
 // Nothing when the file is as we know it; true when steps that only add lead there.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "db/backups.h"
 #include "kernel/database.h"
@@ -139,6 +141,26 @@ TEST_F(LiftTest, StrangersWhoCountVersionsTooAreLeftAlone) {
     EXPECT_EQ(outcome.error().code(), Errc::kForeignSchema);
     EXPECT_TRUE(db::Backups(temp.path(), 5).List().empty());
   }
+}
+
+// What a process sees that has read the version of a file just before another one lifted it.
+std::function<void()> lift_meanwhile;
+Result<bool> RecogniseTooLate(db::Migratable& file) {
+  if (lift_meanwhile) std::exchange(lift_meanwhile, nullptr)();
+  return KernelSchema().predecessor->recognise(file);
+}
+
+TEST_F(LiftTest, AFileThatAnotherProcessLiftsMeanwhileIsNoStrangers) {
+  db::Schema late = KernelSchema();
+  late.predecessor->recognise = RecogniseTooLate;
+  const TempDb temp;
+  testing::RawDb(temp.path()).Run(kVersion1);
+  lift_meanwhile = [&] { ASSERT_TRUE(Init(temp).ok()); };
+  const auto outcome = Database::Init({.path = temp.path()}, late, clock_);
+  ASSERT_EQ(lift_meanwhile, nullptr);
+  ASSERT_TRUE(outcome.ok()) << outcome.error();
+  EXPECT_EQ(outcome->from, 100);
+  EXPECT_EQ(db::Backups(temp.path(), 5).List().size(), 1U) << "the other one's";
 }
 
 }  // namespace
