@@ -316,6 +316,9 @@ Result<void> Database::Commit() {
   Result<void> done = connection_->Commit();
   if (done) return done;
   if (connection_->in_transaction()) return WithRemedy(std::move(done).error(), path());
+  // Pages whose sync failed stay in the log, where the next process could read and build upon them,
+  // although no later sync brings them to the disk. Best there is no log any more.
+  static_cast<void>(connection_->CheckpointWithoutWaiting().ok());
   return Error(Errc::kOutcomeUnknown, fmt::format("{}: the write may or may not have been kept: {}",
                                                   path().string(), done.error().message()))
       .WithDetail("do",

@@ -1,6 +1,7 @@
 // What `ic` answers is true on a disk that fails or loses power at any change of it: what was
 // acknowledged is there, what was refused is not, the rest is there whole or not at all.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,6 +22,7 @@
 #include "kernel/state.h"
 #include "testing/fake_clock.h"
 #include "testing/fault_story.h"
+#include "testing/seeded_random.h"
 #include "testing/temp_db.h"
 
 namespace interlock::kernel {
@@ -188,6 +190,32 @@ TEST(DatabaseFaultTest, AWriteOrASyncThatFailsLeavesTheTruth) {
     EXPECT_EQ(First(story.Fail(op)), "") << sqlite::DiskOpName(op);
   }
   EXPECT_GT(story.counts().unknown, 0);
+}
+
+// Pages whose sync failed can be read, but no later sync brings them to the disk. What the next
+// process builds upon them would go with them.
+TEST(DatabaseFaultTest, WhatIsAnsweredAfterASyncThatFailedSurvivesAPowerCut) {
+  constexpr std::size_t kSetConfig = 0;
+  constexpr std::size_t kIncrement = 1;
+  constexpr std::size_t kClaimOnce = 5;
+  int failed = 0;
+  for (const Company company : {Company::kAlone, Company::kWithReader}) {
+    for (const auto effect :
+         {sqlite::Effect::kNothing, sqlite::Effect::kPart, sqlite::Effect::kWhole}) {
+      KernelLife life(testing::TestSeed(), company, "FULL");  // as `ic` has it, without Tidy()
+      life.Make();
+      ASSERT_TRUE(life.Do(kSetConfig).ok());
+      life.disk().Inject({.op = DiskOp::kSync, .effect = effect});
+      if (!life.Do(kIncrement)) ++failed;
+      life.End();
+      ASSERT_TRUE(life.Do(kClaimOnce).ok());
+      life.disk().CutPower(Survival::kNothing);
+      life.End();
+      life.disk().PowerOn();
+      EXPECT_THAT(testing::ContentOf(life.database(), life.vfs()), ::testing::HasSubstr("once|s|"));
+    }
+  }
+  EXPECT_EQ(failed, 6);
 }
 
 // The tests above would see a program that acknowledges what it has not synced.

@@ -438,25 +438,28 @@ Result<void> Connection::Checkpoint() {
   return {};
 }
 
+Result<void> Connection::CheckpointWithoutWaiting() {
+  sqlite3_busy_handler(impl_->db.get(), nullptr, nullptr);
+  Result<void> emptied = Checkpoint();
+  impl_->SetWaiting();
+  return emptied;
+}
+
 Result<void> Connection::TidyLog(int pages) {
   if (std::exchange(impl_->log_pages, 0) <= pages) return {};
   sqlite3* const db = impl_->db.get();
   int left = 0;
   int moved = 0;
-  int code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &left, &moved);
+  const int code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &left, &moved);
+  if (code == SQLITE_BUSY) return {};
+  if (code != SQLITE_OK) return ErrorFrom(code, db, "moving the log into the file");
   // A long-lived writer begins the log anew by itself, in the room that is there.
-  const bool empties = impl_->options.upkeep == LogUpkeep::kByCaller;
-  if (empties && code == SQLITE_OK && left == moved) {
-    // That it was moved is known to the index only, and that ends with the last process that has it
-    // open: the next one would find a log as long as before, and write behind it.
-    sqlite3_busy_handler(db, nullptr, nullptr);
-    code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-    impl_->SetWaiting();
-  }
-  if (code != SQLITE_OK && code != SQLITE_BUSY) {
-    return ErrorFrom(code, impl_->db.get(), "moving the log into the file");
-  }
-  return {};
+  if (impl_->options.upkeep != LogUpkeep::kByCaller || left != moved) return {};
+  // That it was moved is known to the index only, and that ends with the last process that has it
+  // open: the next one would find a log as long as before, and write behind it.
+  Result<void> emptied = CheckpointWithoutWaiting();
+  if (!emptied && emptied.error().code() == Errc::kBusy) return {};
+  return emptied;
 }
 
 Result<std::vector<std::string>> Connection::QueryPlan(const db::Sql& sql) {
