@@ -1,5 +1,6 @@
 #include "db/sqlite/read_pool.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -32,7 +33,7 @@ void ReadPool::Run(Slot& slot) {
   while (true) {
     std::vector<Queue::Request> requests = TakeContained(queue_, 1);
     if (requests.empty()) return;
-    RunOne(slot, std::move(requests.front()));
+    RunShared(slot, std::move(requests.front()), kReadsPerSnapshot);
   }
 }
 
@@ -40,32 +41,39 @@ bool ReadPool::StepOnce() {
   IL_CHECK(options_.drive == Drive::kByHand);
   std::vector<Queue::Request> requests = queue_.TryTake(1);
   if (requests.empty()) return false;
-  RunOne(slots_.front(), std::move(requests.front()));
+  RunShared(slots_.front(), std::move(requests.front()), 1);
   return true;
 }
 
-void ReadPool::RunOne(Slot& slot, Queue::Request request) {
+void ReadPool::RunShared(Slot& slot, Queue::Request first, int reads_max) {
   const Executing executing(this);
-  Result<void> result = OutOfMemory();
-  try {
-    result = Attempt(slot, request.fn);
-  } catch (...) {  // an allocation of ours, or `open`: what a read throws is contained
-    slot.reset();
+  const Ticket end = queue_.next_ticket();  // before the snapshot is taken
+  std::optional<Queue::Request> request(std::move(first));
+  for (int reads = 1; request; ++reads) {
+    Result<void> result = OutOfMemory();
+    try {
+      result = Attempt(slot, request->fn);
+    } catch (...) {  // an allocation of ours, or `open`: what a read throws is contained
+      slot.reset();
+    }
+    if (!result.ok() && SpoilsConnection(result.error().code())) slot.reset();
+    request->fn = nullptr;  // what it captured dies before its owner hears
+    std::optional<Queue::Request> next;
+    if (reads < reads_max) next = queue_.TakeBefore(end);
+    if (!next && slot != nullptr)
+      slot->Rollback();  // ends the snapshot; cannot fail, as COMMIT can
+    Tell(request->done, std::move(result));
+    request = std::move(next);
   }
-  if (!result.ok() && SpoilsConnection(result.error().code())) slot.reset();
-  request.fn = nullptr;  // what it captured dies before its owner hears
-  Tell(request.done, std::move(result));
 }
 
 Result<void> ReadPool::Attempt(Slot& slot, const Read& read) {
   if (slot == nullptr) {
     IL_TRY(slot, open_());
   }
-  IL_TRY_VOID(slot->BeginSnapshot());
+  if (!slot->in_transaction()) IL_TRY_VOID(slot->BeginSnapshot());
   db::Connection& connection = *slot;
-  Result<void> result = RunContained(read, connection);
-  slot->Rollback();  // ends the snapshot; unlike COMMIT it cannot fail
-  return result;
+  return RunContained(read, connection);
 }
 
 void ReadPool::Close() {

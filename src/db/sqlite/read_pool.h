@@ -19,10 +19,12 @@ namespace interlock::sqlite {
 
 // The readers of one SQLite file: N threads with a read-only connection each, fed by one queue. A
 // read sees one snapshot of what is committed, and neither waits for a writer nor holds one up.
+// Reads that waited already when a snapshot was taken may share it, since it shows all that was
+// committed before they were submitted: with every new one SQLite forgets the pages it has read.
 //
-// Thread-safe. `done` runs exactly once per accepted read, on a reader thread, with no lock held
-// and the snapshot already ended, so that a slow listener does not keep the log from shrinking. A
-// `done` that throws fails a check.
+// Thread-safe. `done` runs exactly once per accepted read, on a reader thread, with no lock held. A
+// snapshot ends before the last `done` of those who shared it, so that a slow listener does not
+// keep the log from shrinking. A `done` that throws fails a check.
 class ReadPool {
  public:
   using Read = db::Database::ReadFn;
@@ -70,8 +72,10 @@ class ReadPool {
   using Queue = RequestQueue<Read>;
   using Slot = std::unique_ptr<Connection>;  // null: to be reopened
 
+  static constexpr int kReadsPerSnapshot = 16;
+
   void Run(Slot& slot);
-  void RunOne(Slot& slot, Queue::Request request);
+  void RunShared(Slot& slot, Queue::Request first, int reads_max);
   Result<void> Attempt(Slot& slot, const Read& read);
 
   const Options options_;

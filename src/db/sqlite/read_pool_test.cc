@@ -84,6 +84,40 @@ TEST_F(ReadPoolTest, AReadBegunBeforeAWriteEndsSeesTheOldSnapshotAndIsNotDelayed
   EXPECT_TRUE(slow.get().ok());
 }
 
+// A read that was submitted after a write had been answered must see it, although the reader is in
+// the midst of a snapshot that others share.
+TEST_F(ReadPoolTest, OnlyReadsThatWaitedAlreadyShareASnapshot) {
+  MakePool(1, {});
+  auto writer = temp_.Open();
+  const auto count_into = [](std::int64_t& counted) {
+    return [&counted](db::Connection& connection) -> Result<void> {
+      IL_TRY(counted, Count(connection));
+      return {};
+    };
+  };
+  std::promise<void> queued;
+  std::future<Result<void>> busy = Submit([&](db::Connection&) -> Result<void> {
+    queued.get_future().wait();
+    return {};
+  });
+  std::int64_t first_saw = -1;
+  std::int64_t waiting_saw = -1;
+  std::int64_t later_saw = -1;
+  std::future<Result<void>> later;
+  std::future<Result<void>> first = Submit([&](db::Connection& connection) -> Result<void> {
+    IL_TRY(first_saw, Count(connection));
+    IL_TRY_VOID(writer->Run(kInsert, 1));
+    later = Submit(count_into(later_saw));
+    return {};
+  });
+  std::future<Result<void>> waiting = Submit(count_into(waiting_saw));
+  queued.set_value();
+  for (auto* read : {&busy, &first, &waiting, &later}) ASSERT_TRUE(read->get().ok());
+  EXPECT_EQ(first_saw, 0);
+  EXPECT_EQ(waiting_saw, 0) << "it shares the snapshot of the first one";
+  EXPECT_EQ(later_saw, 1) << "committed before it was submitted";
+}
+
 // However pushing, sleeping and the watch of a sleeping thread fall together: a lost wake hangs
 // here.
 TEST_F(ReadPoolTest, AReadNeverWaitsForTheEndOfALongOne) {

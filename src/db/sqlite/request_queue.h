@@ -8,6 +8,7 @@
 #include <exception>
 #include <iterator>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -29,9 +30,12 @@ namespace interlock::sqlite {
 // `done`, or withdrawn by Cancel(), which calls it.
 //
 // Waking a thread costs about as much as a small read, so few are woken: a request is left to the
-// threads that are awake as long as these have little to do. Meanwhile one of the sleeping threads
-// keeps watch: it looks every millisecond whether something waits, since a thread that is awake may
-// be at work on something long.
+// threads that are awake as long as these have little to do, and who fell asleep last is woken
+// first, since what it needs is still near its processor. Before it sleeps, and once it was woken,
+// a thread lets others run who are ready to: who pushes often has more to push, and what waits
+// together is done together. Where no one else is ready this takes no time. Meanwhile one of the
+// sleeping threads keeps watch: it looks every millisecond whether something waits, since a thread
+// that is awake may be at work on something long.
 template <typename Fn>
 class RequestQueue {
  public:
@@ -60,13 +64,15 @@ class RequestQueue {
 
   explicit RequestQueue(const Options& options) : options_(options), next_(options.first_ticket) {
     IL_CHECK(options.max > 0);
+    for (int i = 0; i < options.threads; ++i) beds_.push_back(&sleepers_.emplace_back());
+    asleep_.reserve(beds_.size());
   }
 
   // kUnavailable: full, or refusing.
   Result<Ticket> Push(Fn fn, Done done) IL_EXCLUDES(mutex_) {
     IL_TRY(const Queued queued, Enqueue(std::move(fn), std::move(done)));
     // Without the lock, which the woken thread wants first of all.
-    if (queued.wake) changed_.NotifyOne();
+    if (queued.wake != nullptr) queued.wake->changed.NotifyOne();
     return queued.ticket;
   }
 
@@ -75,18 +81,33 @@ class RequestQueue {
 
   // Waits for requests and takes up to `max` of them, the oldest first. Empty: closed and drained.
   std::vector<Request> Take(std::size_t max) IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    while (waiting_.empty() && !closed_) Sleep();
-    std::vector<Request> taken = TakeLocked(max);
-    // This thread may have been the one that kept watch over what still waits.
-    if (!waiting_.empty() && MustWake()) {
-      ++woken_;
-      changed_.NotifyOne();
+    for (int i = 0; i < kYields && IsEmpty(); ++i) std::this_thread::yield();
+    while (true) {
+      {
+        MutexLock lock(mutex_);
+        if (!waiting_.empty() || closed_) return TakeLocked(max);
+        Sleep();
+      }
+      std::this_thread::yield();  // who woke this thread may have more for it
     }
-    return taken;
   }
 
-  // The same without waiting.
+  // The ticket of the next request: those that wait have lower ones.
+  Ticket next_ticket() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return next_;
+  }
+
+  // Takes the oldest request if its ticket is below `end`, without waiting.
+  std::optional<Request> TakeBefore(Ticket end) IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (waiting_.empty() || waiting_.front().ticket >= end) return std::nullopt;
+    std::optional<Request> oldest(std::move(waiting_.front()));
+    waiting_.pop_front();
+    return oldest;
+  }
+
+  // The same as Take() without waiting.
   std::vector<Request> TryTake(std::size_t max) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     return TakeLocked(max);
@@ -101,7 +122,7 @@ class RequestQueue {
     MutexLock lock(mutex_);
     refusing_ = true;
     closed_ = true;
-    changed_.NotifyAll();
+    while (!asleep_.empty()) WakeOne()->changed.NotifyOne();
   }
 
   Stats stats() IL_EXCLUDES(mutex_) {
@@ -112,9 +133,15 @@ class RequestQueue {
   }
 
  private:
+  // Where a thread sleeps. Not on its stack: who wakes it does so without the lock.
+  struct Sleeper {
+    CondVar changed;
+    bool woken = false;
+  };
+
   struct Queued {
     Ticket ticket;
-    bool wake;  // somebody sleeps who could take it
+    Sleeper* wake;  // who is to take it; null: somebody is awake who will
   };
   Result<Queued> Enqueue(Fn fn, Done done) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -128,35 +155,50 @@ class RequestQueue {
     next_ += 2;
     waiting_.push_back({ticket, std::move(fn), std::move(done)});
     stats_.depth_max = std::max(stats_.depth_max, waiting_.size());
-    const bool wake = MustWake();
-    if (wake) ++woken_;
-    return Queued{.ticket = ticket, .wake = wake};
+    return Queued{.ticket = ticket, .wake = MustWake() ? WakeOne() : nullptr};
+  }
+
+  bool IsEmpty() IL_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return waiting_.empty() && !closed_;
   }
 
   // Threads that do not sleep, or were told to wake.
-  int Awake() const IL_REQUIRES(mutex_) { return options_.threads - idle_ + woken_; }
+  int Awake() const IL_REQUIRES(mutex_) {
+    return options_.threads - static_cast<int>(asleep_.size());
+  }
 
   bool MustWake() const IL_REQUIRES(mutex_) {
-    if (idle_ == woken_) return false;
+    if (asleep_.empty()) return false;
     const int awake = Awake();
     return awake == 0 || !watched_ ||
            waiting_.size() > kWaitingPerThread * static_cast<std::size_t>(awake);
   }
 
+  // To be notified by the caller. REQUIRES: somebody sleeps.
+  Sleeper* WakeOne() IL_REQUIRES(mutex_) {
+    Sleeper* const last = asleep_.back();
+    asleep_.pop_back();
+    last->woken = true;
+    return last;
+  }
+
   void Sleep() IL_REQUIRES(mutex_) {
-    const bool watch = !watched_ && Awake() > 1;  // somebody besides this thread
-    ++idle_;
-    if (watch) {
+    IL_CHECK(!beds_.empty(), "more threads take than were announced");
+    Sleeper* const self = beds_.back();
+    beds_.pop_back();
+    self->woken = false;
+    if (!watched_ && Awake() > 1) {  // somebody besides this thread is at work
+      asleep_.insert(asleep_.begin(), self);
       watched_ = true;
-      changed_.WaitFor(mutex_, kWatchInterval);
+      self->changed.WaitFor(mutex_, kWatchInterval);
       watched_ = false;
+      if (!self->woken) std::erase(asleep_, self);
     } else {
-      changed_.Wait(mutex_);
+      asleep_.push_back(self);
+      while (!self->woken) self->changed.Wait(mutex_);
     }
-    --idle_;
-    // Also when the time was up: that the wake meant another thread costs one wake too many, but
-    // one that is counted and never comes would leave a request waiting.
-    if (woken_ > 0) --woken_;
+    beds_.push_back(self);
   }
 
   std::vector<Request> TakeLocked(std::size_t max) IL_REQUIRES(mutex_) {
@@ -164,20 +206,23 @@ class RequestQueue {
     std::vector<Request> taken(std::make_move_iterator(waiting_.begin()),
                                std::make_move_iterator(waiting_.begin() + count));
     waiting_.erase(waiting_.begin(), waiting_.begin() + count);
+    // This thread may have been the one that kept watch over what still waits.
+    if (!waiting_.empty() && MustWake()) WakeOne()->changed.NotifyOne();
     return taken;
   }
 
-  static constexpr std::size_t kWaitingPerThread = 4;
+  static constexpr int kYields = 3;  // so often others run first before a thread goes to sleep
+  static constexpr std::size_t kWaitingPerThread = 8;
   static constexpr std::chrono::milliseconds kWatchInterval{1};
 
   const Options options_;
   Mutex mutex_;
-  CondVar changed_;
+  std::deque<Sleeper> sleepers_;                       // one per thread; addresses stay
   std::deque<Request> waiting_ IL_GUARDED_BY(mutex_);  // tickets rise
   Ticket next_ IL_GUARDED_BY(mutex_);
-  int idle_ IL_GUARDED_BY(mutex_) = 0;          // threads inside Take() that wait
-  int woken_ IL_GUARDED_BY(mutex_) = 0;         // of these, how many were told to wake
-  bool watched_ IL_GUARDED_BY(mutex_) = false;  // one of these keeps watch
+  std::vector<Sleeper*> beds_ IL_GUARDED_BY(mutex_);    // nobody sleeps there
+  std::vector<Sleeper*> asleep_ IL_GUARDED_BY(mutex_);  // the last one is woken first
+  bool watched_ IL_GUARDED_BY(mutex_) = false;          // one of these keeps watch
   bool refusing_ IL_GUARDED_BY(mutex_) = false;
   bool closed_ IL_GUARDED_BY(mutex_) = false;
   Stats stats_ IL_GUARDED_BY(mutex_);
