@@ -10,8 +10,8 @@
 namespace interlock::sqlite {
 namespace {
 
-constexpr int kCarefulBatches = 64;  // after a write that failed when it had changed something
-constexpr int kLogPagesMax = 4000;   // 16 MB
+constexpr int kCarefulBatches = 64;   // after a write that failed when it had changed something
+constexpr int kLogPagesMax = 16'000;  // 64 MB
 
 }  // namespace
 
