@@ -13,7 +13,7 @@ namespace interlock::http {
 
 struct App;
 
-// Runs on the connection's strand; may suspend, must not block. An Error becomes the answer by the
+// Runs on the connection's thread; may suspend, must not block. An Error becomes the answer by the
 // one table of base/error.h.
 using Handler = boost::asio::awaitable<Result<Response>> (*)(App& app, Request request);
 

@@ -14,11 +14,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <exception>
 #include <future>
+#include <iterator>
 #include <list>
 #include <string>
 #include <thread>
@@ -77,15 +77,15 @@ std::string What(const std::exception_ptr& exception) {
 class Server::Impl {
  public:
   Impl(const Router& router, App& app, Clock& clock, Options options)
-      : options_(options),
-        context_{router, app, clock, options_.limits, unsent_bytes_},
-        io_(options.io_threads),
-        work_(asio::make_work_guard(io_)) {}
+      : options_(options), context_{router, app, clock, options_.limits, unsent_bytes_} {
+    IL_CHECK(options_.io_threads > 0);
+    for (int i = 0; i < options_.io_threads; ++i) loops_.emplace_back();
+  }
 
   void Listen(ListeningSocket socket) {
     IL_CHECK(threads_.empty());
     const int family = socket.kind == ListeningSocket::Kind::kUnix ? AF_UNIX : AF_INET;
-    listeners_.emplace_back(Acceptor(asio::any_io_executor(asio::make_strand(io_))), socket.kind,
+    listeners_.emplace_back(Acceptor(loops_.front().executor()), socket.kind,
                             std::move(socket.file));
     listeners_.back().acceptor.assign(Protocol(family, 0), socket.fd.Release());
   }
@@ -96,7 +96,7 @@ class Server::Impl {
       asio::co_spawn(listener.acceptor.get_executor(), Accept(listener),
                      [this](const std::exception_ptr& exception) { Escaped(exception); });
     }
-    for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { io_.run(); });
+    for (Loop& loop : loops_) threads_.emplace_back([&loop] { loop.io.run(); });
   }
 
   void StopAccepting() {
@@ -133,7 +133,7 @@ class Server::Impl {
   }
 
   void Join() {
-    work_.reset();
+    for (Loop& loop : loops_) loop.work.reset();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
@@ -146,11 +146,26 @@ class Server::Impl {
   bool joined() const { return threads_.empty(); }
 
  private:
+  // What one io thread runs. A connection belongs to one of them for good: what happens to it
+  // happens on one thread, so it needs no lock, and wakes nobody else.
+  struct Loop {
+    asio::any_io_executor executor() { return io.get_executor(); }
+
+    asio::io_context io{1};  // one thread
+    asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
+  };
+
+  // Each in turn.
+  Loop& NextLoop() {
+    const std::size_t turn = turn_.fetch_add(1, std::memory_order_relaxed) % loops_.size();
+    return *std::next(loops_.begin(), static_cast<std::ptrdiff_t>(turn));
+  }
+
   struct Listener {
     Listener(Acceptor a, ListeningSocket::Kind k, SocketFile f)
         : acceptor(std::move(a)), rest(acceptor.get_executor()), kind(k), file(std::move(f)) {}
 
-    Acceptor acceptor;  // on a strand of its own, with `rest`
+    Acceptor acceptor;  // on the first loop, with `rest`
     asio::steady_timer rest;
     ListeningSocket::Kind kind;
     SocketFile file;
@@ -180,8 +195,8 @@ class Server::Impl {
           co_await listener.rest.async_wait(kAwait);
           if (!listener.acceptor.is_open()) break;
         }
-        const asio::any_io_executor strand = asio::make_strand(io_);
-        auto [error, socket] = co_await listener.acceptor.async_accept(strand, kAwait);
+        const asio::any_io_executor home = NextLoop().executor();
+        auto [error, socket] = co_await listener.acceptor.async_accept(home, kAwait);
         if (!error) {
           Admit(std::move(socket), listener.kind);
           if (accept_failing_.exchange(false)) {
@@ -283,8 +298,8 @@ class Server::Impl {
   const Options options_;
   std::atomic<std::size_t> unsent_bytes_ = 0;
   const SessionContext context_;
-  asio::io_context io_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::list<Loop> loops_;  // one per io thread; addresses stay
+  std::atomic<std::size_t> turn_ = 0;
   std::atomic<bool> accept_failing_ = false;  // descriptors lack to all listeners at once
   std::list<Listener> listeners_;             // addresses stay
 
@@ -297,7 +312,7 @@ class Server::Impl {
   std::size_t refusing_ IL_GUARDED_BY(mutex_) = 0;
   bool draining_ IL_GUARDED_BY(mutex_) = false;
 
-  std::vector<std::thread> threads_;  // main's; they run io_
+  std::vector<std::thread> threads_;  // main's; each runs one of loops_
 };
 
 Server::Server(const Router& router, App& app, Clock& clock, Options options)

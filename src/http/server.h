@@ -12,7 +12,7 @@ namespace interlock::http {
 struct App;
 class Router;
 
-// Accepts connections and serves them on a few io threads, one strand per connection.
+// Accepts connections and serves them on a few io threads, each connection on one of them.
 //
 // Built, started and stopped by one thread (main), in this order:
 //   Listen()… → Start() → StopAccepting() → Drain() → (storage is closed) → Join()

@@ -39,7 +39,7 @@ struct SessionContext {
 // other, so pipelined answers keep their order. A handler may turn the connection into a WebSocket
 // (Response::upgrade); it stays one to its end.
 //
-// Everything runs on the socket's executor, which must be a strand of its own.
+// Everything runs on the socket's executor, which does one thing at a time.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Socket socket, Peer peer, const SessionContext& context);

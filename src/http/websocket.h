@@ -34,7 +34,7 @@ struct CloseReason {
 class WebSocket;
 
 // What a connection does once it has left HTTP. A handler answers with one (Response::upgrade);
-// the session then speaks WebSocket on the same socket and strand, and all of this is called there.
+// the session then speaks WebSocket on the same socket and thread, and all of this is called there.
 class Upgrade {
  public:
   // `key`: the request's Sec-WebSocket-Key, of a request that HandshakeKey() (handshake.h) let
@@ -71,7 +71,7 @@ class Upgrade {
 // is dropped. It keeps two small buffers per connection, and of what it sends nothing but the
 // message under way.
 //
-// Everything is called on the socket's executor, which must be a strand of its own. It may be
+// Everything is called on the socket's executor, which does one thing at a time. It may be
 // destroyed at any time when Run() is not under way.
 class WebSocket {
  public:
