@@ -5,7 +5,6 @@
 // has no fsync to share and would make the comparison meaningless: it is refused.
 
 #include <sqlite3.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,6 +23,7 @@
 #include "base/mutex.h"
 #include "db/sqlite/connection.h"
 #include "db/sqlite/group_writer.h"
+#include "on_disk.h"
 #include "report.h"
 
 namespace interlock::bench {
@@ -170,13 +170,7 @@ double Median(std::vector<double> values) {
 }
 
 int Run(const fs::path& directory) {
-  constexpr long kTmpfs = 0x01021994;  // TMPFS_MAGIC of linux/magic.h
-  struct statfs where{};
-  if (::statfs(directory.c_str(), &where) != 0 || where.f_type == kTmpfs) {
-    std::fprintf(stderr, "%s is missing or in memory: name a directory on a disk\n",
-                 directory.c_str());
-    return 2;
-  }
+  if (!IsOnDisk(directory)) return 2;
   const fs::path path = directory / "group_commit_bench.db";
   SystemClock clock;
   std::vector<double> alone;

@@ -13,7 +13,6 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +33,7 @@
 #include "http/message.h"
 #include "memory_server.h"
 #include "mixed_load.h"
+#include "on_disk.h"
 #include "process_use.h"
 #include "report.h"
 #include "testing/server_process.h"
@@ -46,9 +46,9 @@ using std::chrono::milliseconds;
 using testing::ServerProcess;
 
 constexpr int kAgents = 100;
-constexpr int kRounds = 3;
-constexpr milliseconds kWarmUp{500};
-constexpr milliseconds kMeasured{1'500};
+constexpr int kRounds = 5;
+constexpr milliseconds kWarmUp{300};
+constexpr milliseconds kMeasured{800};
 constexpr double kTailMax = 20;  // what p99 may be of p50
 
 // In the order of Kind.
@@ -282,13 +282,10 @@ void ReportGrowth(const fs::path& directory) {
 }
 
 int Run(const fs::path& where) {
-  constexpr long kTmpfs = 0x01021994;  // TMPFS_MAGIC of linux/magic.h
-  struct statfs file_system{};
   std::string directory = where / "mixed_bench.XXXXXX";
-  if (::statfs(where.c_str(), &file_system) != 0 || file_system.f_type == kTmpfs ||
-      ::mkdtemp(directory.data()) == nullptr) {
-    std::fprintf(stderr, "%s is missing, protected or in memory: name a directory on a disk\n",
-                 where.c_str());
+  if (!IsOnDisk(where)) return 2;
+  if (::mkdtemp(directory.data()) == nullptr) {
+    std::perror(directory.c_str());
     return 2;
   }
   RaiseFileLimit();

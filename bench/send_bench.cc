@@ -10,7 +10,6 @@
 // fsync and would make the comparison meaningless: it is refused.
 
 #include <sqlite3.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +28,7 @@
 #include "db/migrate.h"
 #include "db/sqlite/connection.h"
 #include "http_load.h"
+#include "on_disk.h"
 #include "process_use.h"
 #include "report.h"
 #include "store/contacts.h"
@@ -234,13 +234,10 @@ double Median(const std::vector<Measured>& rounds, double Measured::* member) {
 }
 
 int Run(const fs::path& where) {
-  constexpr long kTmpfs = 0x01021994;  // TMPFS_MAGIC of linux/magic.h
-  struct statfs file_system{};
   std::string directory = where / "send_bench.XXXXXX";
-  if (::statfs(where.c_str(), &file_system) != 0 || file_system.f_type == kTmpfs ||
-      ::mkdtemp(directory.data()) == nullptr) {
-    std::fprintf(stderr, "%s is missing, protected or in memory: name a directory on a disk\n",
-                 where.c_str());
+  if (!IsOnDisk(where)) return 2;
+  if (::mkdtemp(directory.data()) == nullptr) {
+    std::perror(directory.c_str());
     return 2;
   }
   std::vector<Measured> raw;

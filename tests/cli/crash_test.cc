@@ -29,6 +29,7 @@
 #include "base/unique_fd.h"
 #include "cli/crash_ledger.h"
 #include "cli/ic_process.h"
+#include "testing/cycles.h"
 #include "testing/on_threads.h"
 #include "testing/random.h"
 #include "testing/seeded_random.h"
@@ -449,23 +450,13 @@ class Game {
   int rounds_ = 0;
 };
 
-std::string Lines(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += text + "\n";
-  return all;
-}
-
-int Cycles() {
-  const char* text = std::getenv("IL_CYCLES");
-  if (text != nullptr) return std::atoi(text);
-  return kSlowBuild ? 2 : 6;
-}
+int Cycles() { return testing::CyclesOr(kSlowBuild ? 2 : 6); }
 
 TEST(IcCrashTest, WhatWasAcknowledgedIsThereExactlyOnceAndTheFileIsSound) {
   Game game;
   for (int round = 1; round <= Cycles(); ++round) {
     const std::vector<std::string> wrong = game.PlayRound();
-    ASSERT_TRUE(wrong.empty()) << "in round " << round << ":\n" << Lines(wrong);
+    ASSERT_TRUE(wrong.empty()) << "in round " << round << ":\n" << testing::Lines(wrong);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "in round " << round;
   }
   const Counts counts = game.Report();
@@ -477,11 +468,11 @@ TEST(IcCrashTest, WhatWasAcknowledgedIsThereExactlyOnceAndTheFileIsSound) {
 // What it looks like when a call answers before it writes.
 TEST(IcCrashTest, AFileThatLosesARoundIsFoundOut) {
   Game game;
-  EXPECT_EQ(Lines(game.PlayRound()), "");
+  EXPECT_EQ(testing::Lines(game.PlayRound()), "");
   const fs::path file = game.place().database().parent_path();
   const fs::path copy = file.string() + ".copy";
   fs::copy(file, copy);
-  EXPECT_EQ(Lines(game.PlayRound()), "");
+  EXPECT_EQ(testing::Lines(game.PlayRound()), "");
   fs::remove_all(file);
   fs::rename(copy, file);
   EXPECT_FALSE(game.Check().empty());

@@ -24,6 +24,7 @@
 #include "crash/writer.h"
 #include "json/parse.h"
 #include "json/value.h"
+#include "testing/cycles.h"
 #include "testing/on_threads.h"
 #include "testing/random.h"
 #include "testing/seeded_random.h"
@@ -291,17 +292,7 @@ class Game {
   std::int64_t did_not_happen_ = 0;
 };
 
-std::string Lines(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += text + "\n";
-  return all;
-}
-
-int Cycles() {
-  const char* text = std::getenv("IL_CYCLES");
-  if (text != nullptr) return std::atoi(text);
-  return testing::kSlowBuild ? 5 : 20;
-}
+int Cycles() { return testing::CyclesOr(testing::kSlowBuild ? 5 : 20); }
 
 void PlayAndCheck(const std::string& durability, int cycles) {
   const testing::TempDir directory;
@@ -309,11 +300,11 @@ void PlayAndCheck(const std::string& durability, int cycles) {
   const auto start = std::chrono::steady_clock::now();
   for (int cycle = 0; cycle < cycles; ++cycle) {
     const std::vector<std::string> wrong = game.PlayOneLife();
-    ASSERT_TRUE(wrong.empty()) << "in cycle " << cycle << ":\n" << Lines(wrong);
+    ASSERT_TRUE(wrong.empty()) << "in cycle " << cycle << ":\n" << testing::Lines(wrong);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "in cycle " << cycle;
   }
   const std::vector<std::string> wrong = game.CheckOnceMore();
-  EXPECT_TRUE(wrong.empty()) << Lines(wrong);
+  EXPECT_TRUE(wrong.empty()) << testing::Lines(wrong);
   game.Report(std::chrono::steady_clock::now() - start);
   EXPECT_GT(game.unheard(), 0) << "no kill came between a request and its answer";
 }
@@ -328,16 +319,16 @@ TEST(CrashTest, AServerThatLosesItsLastLifeIsFoundOut) {
   const testing::TempDir directory;
   const testing::TempDir copy;
   Game game(directory.path());
-  ASSERT_EQ(Lines(game.PlayOneLife()), "");
+  ASSERT_EQ(testing::Lines(game.PlayOneLife()), "");
   const auto all = std::filesystem::copy_options::recursive;
   std::filesystem::copy(directory.path(), copy.path(), all);
   const std::int64_t before = game.acknowledged();
-  while (game.acknowledged() == before) ASSERT_EQ(Lines(game.PlayOneLife()), "");
+  while (game.acknowledged() == before) ASSERT_EQ(testing::Lines(game.PlayOneLife()), "");
   for (const auto& file : std::filesystem::directory_iterator(directory.path())) {
     std::filesystem::remove(file.path());
   }
   std::filesystem::copy(copy.path(), directory.path(), all);
-  EXPECT_NE(Lines(game.CheckOnceMore()), "");
+  EXPECT_NE(testing::Lines(game.CheckOnceMore()), "");
 }
 
 }  // namespace
