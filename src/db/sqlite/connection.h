@@ -113,7 +113,7 @@ class Connection final : public db::Connection, public db::Migratable {
   // Moves the log's content into the database file and empties the log (TRUNCATE). kBusy while
   // another connection reads an old snapshot or writes; nothing is lost then.
   Result<void> Checkpoint();
-  Result<void> CheckpointWithoutWaiting();
+  Result<void> CheckpointWithoutWaiting();  // the same, but kBusy at once
   // Moves what it can into the database file without waiting for anybody, when the log had more
   // than `pages` at this connection's last commit. With LogUpkeep::kByCaller it also empties the
   // log if nobody else is using it.
