@@ -50,6 +50,15 @@ class MessageSink {
   virtual Flow Add(const MessageView& message) = 0;
 };
 
+// Hears of each message that is put into an inbox, inside the transaction that does it: that may yet
+// fail, or be run again. Quick; any storage thread.
+class DeliveryListener {
+ public:
+  virtual ~DeliveryListener() = default;
+
+  virtual void Delivered(std::string_view project, std::string_view agent, Cursor cursor) = 0;
+};
+
 // What came to an agent, however it was addressed.
 struct InboxQuery {
   std::optional<std::string> project = {};  // nothing = every project

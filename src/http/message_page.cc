@@ -48,12 +48,7 @@ std::int64_t AgeSeconds(Timestamp created_at, Timestamp now) {
 MessagePage::MessagePage(Options options) : options_(std::move(options)) { Restart(); }
 
 void MessagePage::Restart() {
-  // Room for messages of usual size, below the size from which malloc() gives memory back at once.
-  constexpr std::int64_t kUsualBytes = 768;
-  constexpr std::int64_t kRoomMax = 60'000;
   text_.clear();
-  text_.reserve(static_cast<std::size_t>(
-      std::min(kRoomMax, std::min(options_.messages_max, kRoomMax) * kUsualBytes)));
   text_.append("{").append(options_.head).append(R"("messages":[)");
   start_ = text_.size();
   count_ = 0;
@@ -66,6 +61,7 @@ domain::Flow MessagePage::Add(const domain::MessageView& message) {
     more_ = true;
     return domain::Flow::kEnough;
   }
+  if (count_ == 0) MakeRoom();
   const std::size_t before = text_.size();
   if (count_ > 0) text_ += ',';
   Append(message);
@@ -78,6 +74,14 @@ domain::Flow MessagePage::Add(const domain::MessageView& message) {
   ++count_;
   last_cursor_ = message.cursor;
   return domain::Flow::kGoOn;
+}
+
+// For messages of usual size, below the size from which malloc() gives memory back at once.
+void MessagePage::MakeRoom() {
+  constexpr std::int64_t kUsualBytes = 768;
+  constexpr std::int64_t kRoomMax = 60'000;
+  text_.reserve(static_cast<std::size_t>(
+      std::min(kRoomMax, std::min(options_.messages_max, kRoomMax) * kUsualBytes)));
 }
 
 void MessagePage::Append(const domain::MessageView& message) {

@@ -57,6 +57,7 @@ class MessagePage final : public domain::MessageSink {
   std::string TakeAnswer(domain::Cursor asked);
 
  private:
+  void MakeRoom();
   void Append(const domain::MessageView& message);
   void AppendFull(const domain::MessageView& message);
   void AppendStaleAck(const domain::MessageView& message);

@@ -21,8 +21,10 @@ class BentDatabase final : public db::Database {
   explicit BentDatabase(db::Database& inner) : inner_(inner) {}
   void BendNextWrite(Bend bend) { bend_ = bend; }
   std::size_t writes() const { return writes_; }
+  std::size_t reads() const { return reads_; }
 
   Result<Ticket> Read(ReadFn fn, Done done) override {
+    ++reads_;
     return inner_.Read(std::move(fn), std::move(done));
   }
   Result<Ticket> Write(WriteFn fn, Done done) override {
@@ -46,6 +48,7 @@ class BentDatabase final : public db::Database {
   db::Database& inner_;
   std::atomic<Bend> bend_ = Bend::kNone;
   std::atomic<std::size_t> writes_ = 0;  // runs of write functions
+  std::atomic<std::size_t> reads_ = 0;
 };
 
 }  // namespace interlock::service

@@ -398,8 +398,8 @@ Result<Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::
 
 Result<Reservation> ForceReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,
                                             const std::string& reason,
-                                            const std::string& message_id,
-                                            const GrantRules& rules) {
+                                            const std::string& message_id, const GrantRules& rules,
+                                            domain::DeliveryListener& listener) {
   IL_TRY(Reservation taken, Find(tx.connection(), ref));
   if (taken.agent == ref.agent) return EndReservation(tx, std::move(taken), ref.agent, rules.now);
   IL_TRY(const Holder holder, FindHolder(tx.connection(), taken.project, taken.agent));
@@ -411,7 +411,7 @@ Result<Reservation> ForceReleaseReservation(db::Transaction& tx, const Reservati
   }
   domain::Message letter = LetterToHolder(taken, ref, reason, rules.now);
   letter.id = message_id;
-  IL_TRY_VOID(store::InsertMessage(tx, store::MakeOutgoing(std::move(letter))));
+  IL_TRY_VOID(store::InsertMessage(tx, store::MakeOutgoing(std::move(letter)), listener));
   return EndReservation(tx, std::move(taken), ref.agent, rules.now);
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "db/connection.h"
+#include "domain/mailbox.h"
 #include "domain/reservation.h"
 #include "glob/pattern.h"
 #include "service/reservations.h"
@@ -75,12 +76,13 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
 Result<domain::Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,
                                                Timestamp now);
 
-// `message_id` is that of the letter to the holder.
+// `message_id` is that of the letter to the holder, of which `listener` hears.
 Result<domain::Reservation> ForceReleaseReservation(db::Transaction& tx,
                                                     const Reservations::Ref& ref,
                                                     const std::string& reason,
                                                     const std::string& message_id,
-                                                    const GrantRules& rules);
+                                                    const GrantRules& rules,
+                                                    domain::DeliveryListener& listener);
 
 // Takes back what was granted for the claims, unless somebody has changed it since. Gives what it
 // released.

@@ -147,13 +147,19 @@ Judged JudgeAll(const Message& message, std::span<const RecipientFacts> facts,
   return judged;
 }
 
-Result<Delivery> Keep(db::Transaction& tx, const Outgoing& outgoing, const Addresses& denied,
+// Writes messages into the database and tells of them.
+struct Post {
+  db::Transaction& tx;
+  domain::DeliveryListener& listener;
+};
+
+Result<Delivery> Keep(const Post& post, const Outgoing& outgoing, const Addresses& denied,
                       const Mail::Also& also) {
-  IL_TRY(const domain::Cursor cursor, store::InsertMessage(tx, outgoing));
+  IL_TRY(const domain::Cursor cursor, store::InsertMessage(post.tx, outgoing, post.listener));
   if (also) {
     Message kept = outgoing.message;
     kept.cursor = cursor;
-    IL_TRY_VOID(also(tx, kept));
+    IL_TRY_VOID(also(post.tx, kept));
   }
   return Delivery{.message_id = outgoing.message.id,
                   .cursor = cursor,
@@ -162,12 +168,12 @@ Result<Delivery> Keep(db::Transaction& tx, const Outgoing& outgoing, const Addre
 }
 
 // Keeps the message for those who want it.
-Result<Delivery> KeepForTheWilling(db::Transaction& tx, const Outgoing& outgoing, Judged judged,
+Result<Delivery> KeepForTheWilling(const Post& post, const Outgoing& outgoing, Judged judged,
                                    const Mail::Also& also = nullptr) {
-  if (judged.denied.empty()) return Keep(tx, outgoing, {}, also);
+  if (judged.denied.empty()) return Keep(post, outgoing, {}, also);
   if (judged.received.empty()) return Delivery{.denied = judged.denied.All()};
   const Outgoing fewer = store::WithDenied(outgoing, std::move(judged.received), judged.denied);
-  return Keep(tx, fewer, judged.denied, also);
+  return Keep(post, fewer, judged.denied, also);
 }
 
 // What a message of that id was answered when it came first.
@@ -205,11 +211,11 @@ Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending) {
   return JudgeAll(message, facts, sending.contact);
 }
 
-Result<Mail::Sent> WriteMessage(db::Transaction& tx, const Sending& sending) {
-  IL_TRY(auto first, FindFirst(tx.connection(), sending));
+Result<Mail::Sent> WriteMessage(const Post& post, const Sending& sending) {
+  IL_TRY(auto first, FindFirst(post.tx.connection(), sending));
   if (first) return Mail::Sent{.delivery = *std::move(first), .repeated = true};
-  IL_TRY(Judged judged, JudgeNow(tx.connection(), sending));
-  IL_TRY(Delivery kept, KeepForTheWilling(tx, sending.outgoing, std::move(judged), sending.also));
+  IL_TRY(Judged judged, JudgeNow(post.tx.connection(), sending));
+  IL_TRY(Delivery kept, KeepForTheWilling(post, sending.outgoing, std::move(judged), sending.also));
   return Mail::Sent{.delivery = std::move(kept)};
 }
 
@@ -223,15 +229,16 @@ Result<Mail::Judgement> ReadJudgement(db::Connection& connection, const Sending&
   return judgement;
 }
 
-Result<Delivery> WriteBroadcast(db::Transaction& tx, Message message) {
-  IL_TRY(auto facts, store::FindAudienceFacts(tx.connection(), message.project, message.sender));
+Result<Delivery> WriteBroadcast(const Post& post, Message message) {
+  db::Connection& connection = post.tx.connection();
+  IL_TRY(auto facts, store::FindAudienceFacts(connection, message.project, message.sender));
   if (facts.empty()) return Delivery{};
   IL_TRY_VOID(
-      FindSharedWork(tx.connection(), message.project, message.sender, message.created_at, facts));
+      FindSharedWork(connection, message.project, message.sender, message.created_at, facts));
   message.addresses.to.reserve(facts.size());
   for (const RecipientFacts& agent : facts) message.addresses.to.push_back(agent.agent);
   Judged judged = JudgeAll(message, facts, Mail::Contact::kMail);
-  return KeepForTheWilling(tx, store::MakeOutgoing(std::move(message)), std::move(judged));
+  return KeepForTheWilling(post, store::MakeOutgoing(std::move(message)), std::move(judged));
 }
 
 std::shared_ptr<Sending> MakeSending(Mail::Draft draft, Clock& clock, UuidMaker& ids) {
@@ -278,8 +285,8 @@ boost::asio::awaitable<Result<Mail::Sent>> Mail::SendAlso(Draft draft, Also also
   auto sending = MakeSending(std::move(draft), clock_, ids_);
   sending->also = std::move(also);
   auto write = [this, sending = std::move(sending)](Storage::DoneWith<Sent> done) mutable {
-    auto fn = [sending = std::move(sending)](db::Transaction& tx) {
-      return WriteMessage(tx, *sending);
+    auto fn = [&inboxes = storage_.inboxes(), sending = std::move(sending)](db::Transaction& tx) {
+      return WriteMessage({tx, inboxes}, *sending);
     };
     return storage_.Write<Sent>(std::move(fn), std::move(done));
   };
@@ -318,8 +325,8 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
       .created_at = clock_.Now(),
   });
   auto write = [this, message = std::move(message)](Storage::DoneWith<Delivery> done) mutable {
-    auto fn = [message = std::move(message)](db::Transaction& tx) {
-      return WriteBroadcast(tx, *message);
+    auto fn = [&inboxes = storage_.inboxes(), message = std::move(message)](db::Transaction& tx) {
+      return WriteBroadcast({tx, inboxes}, *message);
     };
     return storage_.Write<Delivery>(std::move(fn), std::move(done));
   };

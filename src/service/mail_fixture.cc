@@ -37,6 +37,19 @@ T RunHere(asio::awaitable<T> coroutine) {
   return *std::move(result);
 }
 
+class IdSink final : public domain::MessageSink {
+ public:
+  void Restart() override { ids_.clear(); }
+  domain::Flow Add(const domain::MessageView& message) override {
+    ids_.emplace_back(message.id);
+    return domain::Flow::kGoOn;
+  }
+  const std::vector<std::string>& ids() const { return ids_; }
+
+ private:
+  std::vector<std::string> ids_;
+};
+
 }  // namespace
 
 MailTest::MailTest() {
@@ -52,6 +65,7 @@ MailTest::MailTest() {
   database_ = std::make_unique<BentDatabase>(*sqlite_);
   storage_ = std::make_unique<Storage>(*database_, system_clock_);
   mail_ = std::make_unique<Mail>(*storage_, clock_, ids_);
+  mailbox_ = std::make_unique<Mailbox>(*storage_, clock_);
 }
 
 MailTest::~MailTest() {
@@ -65,6 +79,13 @@ Result<Mail::Delivery> MailTest::Send(Mail::Draft draft) {
 
 Result<Mail::Delivery> MailTest::Broadcast(Mail::Announcement announcement) {
   return RunHere(mail_->Broadcast(std::move(announcement)));
+}
+
+MailTest::Texts MailTest::ReadInbox(domain::InboxQuery query) {
+  const auto sink = std::make_shared<IdSink>();
+  const Result<void> read = RunHere(mailbox_->ReadInbox(std::move(query), sink));
+  EXPECT_TRUE(read.ok()) << read.error();
+  return read.ok() ? sink->ids() : Texts();
 }
 
 void MailTest::Write(const std::function<Result<void>(db::Transaction&)>& fn) {

@@ -13,9 +13,11 @@
 #include "base/result.h"
 #include "db/sqlite/database.h"
 #include "domain/contact_policy.h"
+#include "domain/mailbox.h"
 #include "domain/message.h"
 #include "service/bent_database.h"
 #include "service/mail.h"
+#include "service/mailbox.h"
 #include "service/storage.h"
 #include "testing/fake_clock.h"
 #include "testing/seeded_random.h"
@@ -36,6 +38,8 @@ class MailTest : public ::testing::Test {
   // These wait for the answer; any thread may call them.
   Result<Mail::Delivery> Send(Mail::Draft draft);
   Result<Mail::Delivery> Broadcast(Mail::Announcement announcement);
+  // The ids of an agent's mail; fails the test when it cannot be read.
+  Texts ReadInbox(domain::InboxQuery query);
 
   // A living agent, or another policy for one that is there.
   struct NewAgent {
@@ -62,6 +66,7 @@ class MailTest : public ::testing::Test {
   std::unique_ptr<BentDatabase> database_;
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<Mail> mail_;
+  std::unique_ptr<Mailbox> mailbox_;
 
  private:
   void Write(const std::function<Result<void>(db::Transaction&)>& fn);

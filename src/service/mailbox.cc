@@ -23,7 +23,20 @@ Mailbox::Awaitable<void> Mailbox::Fill(Query query, Sink sink, Read read) {
 }
 
 Mailbox::Awaitable<void> Mailbox::ReadInbox(domain::InboxQuery query, Sink sink) {
-  return Fill(std::move(query), std::move(sink), store::ReadInbox);
+  InboxMarks& marks = storage_.inboxes();
+  if (query.project && marks.EndsBy(*query.project, query.agent, query.after)) {
+    sink->Restart();
+    co_return Result<void>();
+  }
+  using End = std::optional<domain::Cursor>;
+  const InboxMarks::Era era = marks.era();
+  const auto shared = std::make_shared<const domain::InboxQuery>(std::move(query));
+  auto read = [shared, sink = std::move(sink)](db::Connection& connection) {
+    return store::ReadInbox(connection, *shared, *sink);
+  };
+  IL_CO_TRY(const End end, co_await AwaitRead<End>(storage_, std::move(read)));
+  if (end && shared->project) marks.Learn(era, *shared->project, shared->agent, *end);
+  co_return Result<void>();
 }
 
 Mailbox::Awaitable<void> Mailbox::ReadStaleAcks(domain::StaleAcksQuery query, Sink sink) {

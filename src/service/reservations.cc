@@ -398,7 +398,7 @@ awaitable<Result<void>> Reservations::ForceRelease(Ref ref, std::string reason) 
   std::string id = ref.id;
   auto release = [this, ref = std::move(ref), reason = std::move(reason),
                   message_id = uuids_.Next().Text()](db::Transaction& tx) {
-    return ForceReleaseReservation(tx, ref, reason, message_id, Rules());
+    return ForceReleaseReservation(tx, ref, reason, message_id, Rules(), storage_.inboxes());
   };
   co_return co_await End(std::move(id), std::move(release));
 }

@@ -12,6 +12,7 @@
 #include "resilience/breaker.h"
 #include "resilience/guard.h"
 #include "resilience/retry.h"
+#include "service/inbox_marks.h"
 
 namespace interlock::service {
 
@@ -73,6 +74,9 @@ class Storage {
   // kStorageTimeout when the budget (500 ms for /health) is used up.
   Call Ping(Duration budget, Done done);
 
+  // What is known of inboxes without a read. Whoever puts mail into one tells it.
+  InboxMarks& inboxes() { return inboxes_; }
+
   resilience::Breaker::State breaker_state() const { return breaker_.state(); }
   resilience::Breaker::Status breaker_status() const { return breaker_.status(); }
 
@@ -87,6 +91,7 @@ class Storage {
   resilience::Retry retry_;
   resilience::Retry peek_;  // retries nothing
   resilience::Guard guard_;
+  InboxMarks inboxes_;
 };
 
 namespace internal {

@@ -22,6 +22,7 @@
 #include "store/receipts.h"
 #include "store/reservations.h"
 #include "store/schema.h"
+#include "testing/deaf_listener.h"
 #include "testing/fake_clock.h"
 #include "testing/fault_story.h"
 #include "testing/temp_db.h"
@@ -49,14 +50,15 @@ Answer Register(db::Transaction& tx, std::string id) {
   return id;
 }
 Answer Send(db::Transaction& tx, std::string id, std::string body) {
-  IL_TRY(const domain::Cursor cursor,
-         InsertMessage(tx, MakeOutgoing({.id = std::move(id),
-                                         .project = "p",
-                                         .sender = "a",
-                                         .thread_id = "thread",
-                                         .body = std::move(body),
-                                         .addresses = {.to = {"a", "b"}},
-                                         .created_at = kNow})));
+  testing::DeafListener listener;
+  const Outgoing outgoing = MakeOutgoing({.id = std::move(id),
+                                          .project = "p",
+                                          .sender = "a",
+                                          .thread_id = "thread",
+                                          .body = std::move(body),
+                                          .addresses = {.to = {"a", "b"}},
+                                          .created_at = kNow});
+  IL_TRY(const domain::Cursor cursor, InsertMessage(tx, outgoing, listener));
   return std::to_string(cursor);
 }
 Answer Acknowledge(db::Transaction& tx, std::string agent) {

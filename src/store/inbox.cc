@@ -1,8 +1,10 @@
 #include "store/inbox.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
+#include "store/events.h"
 #include "store/message_view.h"
 
 namespace interlock::store {
@@ -53,6 +55,36 @@ domain::MessageView DeliveryFrom(const db::Row& row) {
   return view;
 }
 
+// Hands a page on and keeps an eye on it.
+class Watched : public domain::MessageSink {
+ public:
+  explicit Watched(domain::MessageSink& sink) : sink_(sink) {}
+
+  void Restart() override {
+    sink_.Restart();
+    count_ = 0;
+    full_ = false;
+  }
+  domain::Flow Add(const domain::MessageView& message) override {
+    const domain::Flow flow = sink_.Add(message);
+    full_ = flow == domain::Flow::kEnough;
+    if (full_) return flow;
+    ++count_;
+    last_ = message.cursor;
+    return flow;
+  }
+
+  std::int64_t count() const { return count_; }
+  bool full() const { return full_; }
+  domain::Cursor last() const { return last_; }  // REQUIRES: count() > 0
+
+ private:
+  domain::MessageSink& sink_;
+  std::int64_t count_ = 0;
+  domain::Cursor last_ = 0;
+  bool full_ = false;
+};
+
 Result<std::int64_t> Count(db::Connection& connection, const db::Sql& sql, std::string_view project,
                            std::string_view agent) {
   IL_TRY(const auto count,
@@ -63,14 +95,21 @@ Result<std::int64_t> Count(db::Connection& connection, const db::Sql& sql, std::
 
 }  // namespace
 
-Result<void> ReadInbox(db::Connection& connection, const domain::InboxQuery& query,
-                       domain::MessageSink& sink) {
-  if (!query.project) {
-    return ReadMessages(connection, sink, kReadInboxAnywhere, DeliveryFrom, query.agent,
-                        query.after, query.limit);
+Result<std::optional<domain::Cursor>> ReadInbox(db::Connection& connection,
+                                                const domain::InboxQuery& query,
+                                                domain::MessageSink& sink) {
+  Watched page(sink);
+  if (query.project) {
+    IL_TRY_VOID(ReadMessages(connection, page, kReadInbox, DeliveryFrom, *query.project,
+                             query.agent, query.after, query.limit));
+  } else {
+    IL_TRY_VOID(ReadMessages(connection, page, kReadInboxAnywhere, DeliveryFrom, query.agent,
+                             query.after, query.limit));
   }
-  return ReadMessages(connection, sink, kReadInbox, DeliveryFrom, *query.project, query.agent,
-                      query.after, query.limit);
+  if (page.count() == query.limit || page.full()) return std::optional<domain::Cursor>();
+  if (page.count() > 0) return std::optional(page.last());
+  IL_TRY(const domain::Cursor newest, NewestCursor(connection));
+  return std::optional(std::min(query.after, newest));
 }
 
 Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -12,8 +13,9 @@
 namespace interlock::store {
 
 // A page of an agent's mail, by rising cursor. Costs what the page costs, however much mail there
-// is before and behind it.
-Result<void> ReadInbox(db::Connection& connection, const domain::InboxQuery& query,
+// is before and behind it. Returns the cursor after which there surely is nothing, if the page
+// reaches the end.
+Result<std::optional<domain::Cursor>> ReadInbox(db::Connection& connection, const domain::InboxQuery& query,
                        domain::MessageSink& sink);
 
 // Costs a walk over the agent's own rows; the unread ones have an index of their own.

@@ -59,7 +59,8 @@ std::string EventData(const Message& message) {
   return data.Text();
 }
 
-Result<void> Deliver(db::Transaction& tx, const Message& message, Cursor cursor) {
+Result<void> Deliver(db::Transaction& tx, const Message& message, Cursor cursor,
+                     domain::DeliveryListener& listener) {
   const std::array<std::pair<AddressKind, const std::vector<std::string>*>, 3> kinds = {
       {{AddressKind::kTo, &message.addresses.to},
        {AddressKind::kCc, &message.addresses.cc},
@@ -68,6 +69,7 @@ Result<void> Deliver(db::Transaction& tx, const Message& message, Cursor cursor)
     const std::string_view name = domain::Name(kind);
     for (const std::string& agent : *agents) {
       IL_TRY_VOID(tx->Run(kDeliver, message.project, agent, cursor, name, message.ack_required));
+      listener.Delivered(message.project, agent, cursor);
     }
   }
   return {};
@@ -119,7 +121,8 @@ Outgoing WithDenied(const Outgoing& all, Addresses received, Addresses denied) {
   return outgoing;
 }
 
-Result<Cursor> InsertMessage(db::Transaction& tx, const Outgoing& outgoing) {
+Result<Cursor> InsertMessage(db::Transaction& tx, const Outgoing& outgoing,
+                             domain::DeliveryListener& listener) {
   const Message& message = outgoing.message;
   IL_CHECK(!message.addresses.empty());
   IL_TRY(const Cursor cursor, AppendEvent(tx, outgoing.event));
@@ -127,7 +130,7 @@ Result<Cursor> InsertMessage(db::Transaction& tx, const Outgoing& outgoing) {
                       NullIfEmpty(message.thread_id), NullIfEmpty(message.topic), message.subject,
                       message.body, message.importance, message.ack_required, outgoing.recipients,
                       message.created_at.micros));
-  IL_TRY_VOID(Deliver(tx, message, cursor));
+  IL_TRY_VOID(Deliver(tx, message, cursor, listener));
   if (!message.thread_id.empty()) IL_TRY_VOID(CountInThread(tx, message, cursor));
   return cursor;
 }

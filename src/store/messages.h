@@ -10,6 +10,7 @@
 #include "db/connection.h"
 #include "db/sql.h"
 #include "domain/event.h"
+#include "domain/mailbox.h"
 #include "domain/message.h"
 
 // Writing mail: the tables `messages`, `inbox` and `thread_members`, which change together and in
@@ -33,7 +34,8 @@ Outgoing WithDenied(const Outgoing& all, domain::Addresses received, domain::Add
 // Appends the event, keeps the message, puts it into the inbox of every address, and counts it once
 // for each agent that takes part in its thread. Returns the cursor.
 // REQUIRES: the project has no message of that id, and somebody receives it.
-Result<domain::Cursor> InsertMessage(db::Transaction& tx, const Outgoing& outgoing);
+Result<domain::Cursor> InsertMessage(db::Transaction& tx, const Outgoing& outgoing,
+                                     domain::DeliveryListener& listener);
 
 // A message as it was sent, and what became of it.
 struct SentMessage {

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "store/message_row.h"
 #include "store/store_fixture.h"
+#include "testing/deaf_listener.h"
 
 namespace interlock::store {
 namespace {
@@ -31,7 +32,7 @@ Message To(std::string id, std::vector<std::string> to) {
 class MessagesTest : public StoreTest {
  protected:
   Result<Cursor> Insert(const Outgoing& outgoing) {
-    return Write<Cursor>([&](db::Transaction& tx) { return InsertMessage(tx, outgoing); });
+    return Write<Cursor>([&](db::Transaction& tx) { return InsertMessage(tx, outgoing, listener_); });
   }
   Cursor Insert(const Message& message) { return Insert(MakeOutgoing(message)).value(); }
 
@@ -66,6 +67,8 @@ class MessagesTest : public StoreTest {
     EXPECT_TRUE(found.ok() && found->has_value());
     return **found;
   }
+
+  testing::DeafListener listener_;
 };
 
 TEST_F(MessagesTest, EveryFieldComesBackWithEveryCharacterThereIs) {

@@ -11,6 +11,7 @@
 #include "store/messages.h"
 #include "store/pokes.h"
 #include "store/store_fixture.h"
+#include "testing/deaf_listener.h"
 
 namespace interlock::store {
 namespace {
@@ -184,7 +185,7 @@ class PokesTest : public StoreTest {
                                             .addresses = {.to = {"a", "b"}},
                                             .created_at = clock_.Now()});
     return *Write<domain::Cursor>([&](db::Transaction& tx) -> Result<domain::Cursor> {
-      IL_TRY(const domain::Cursor cursor, InsertMessage(tx, outgoing));
+      IL_TRY(const domain::Cursor cursor, InsertMessage(tx, outgoing, listener_));
       IL_TRY_VOID(StagePoke(tx, cursor, project, "a"));
       return cursor;
     });
@@ -216,6 +217,8 @@ class PokesTest : public StoreTest {
   std::int64_t Count(const db::Sql& sql) {
     return connection().One(sql, [](const db::Row& row) { return row.Int(0); })->value_or(-1);
   }
+
+  testing::DeafListener listener_;
 };
 
 TEST_F(PokesTest, APendingOneIsListedOldestFirstUntilItWasSeen) {

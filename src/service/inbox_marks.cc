@@ -1,0 +1,53 @@
+#include "service/inbox_marks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace interlock::service {
+namespace {
+
+// No project and no agent that mail is delivered to has a NUL in it.
+std::string Key(std::string_view project, std::string_view agent) {
+  std::string key;
+  key.reserve(project.size() + 1 + agent.size());
+  return key.append(project).append(1, '\0').append(agent);
+}
+
+}  // namespace
+
+bool InboxMarks::EndsBy(std::string_view project, std::string_view agent, domain::Cursor cursor) {
+  const std::string key = Key(project, agent);
+  MutexLock lock(mutex_);
+  const auto mark = marks_.find(key);
+  return mark != marks_.end() && mark->second <= cursor;
+}
+
+void InboxMarks::Delivered(std::string_view project, std::string_view agent,
+                           domain::Cursor cursor) {
+  std::string key = Key(project, agent);
+  MutexLock lock(mutex_);
+  Raise(std::move(key), cursor);
+}
+
+InboxMarks::Era InboxMarks::era() {
+  MutexLock lock(mutex_);
+  return era_;
+}
+
+void InboxMarks::Learn(Era era, std::string_view project, std::string_view agent,
+                       domain::Cursor cursor) {
+  std::string key = Key(project, agent);
+  MutexLock lock(mutex_);
+  if (era == era_) Raise(std::move(key), cursor);
+}
+
+void InboxMarks::Raise(std::string key, domain::Cursor cursor) {
+  if (marks_.size() >= inboxes_max_ && !marks_.contains(key)) {
+    marks_.clear();
+    ++era_;
+  }
+  domain::Cursor& mark = marks_.try_emplace(std::move(key), cursor).first->second;
+  mark = std::max(mark, cursor);
+}
+
+}  // namespace interlock::service

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "domain/event.h"
+#include "domain/mailbox.h"
+
+namespace interlock::service {
+
+// Where inboxes end. Agents ask for new mail far more often than there is any, and that there is
+// none is known here, without the database.
+//
+// Thread-safe. Invariants:
+// (1) Nothing that was committed stands in an inbox after its mark. A mark is raised inside the
+//     transaction that delivers, before anybody can read or hear of the message. When that
+//     transaction fails the mark is too high, which costs a read and hides nothing.
+// (2) What a read has seen is a mark only as long as no inbox was forgotten since before its
+//     snapshot: a delivery that it did not see may have been forgotten with its inbox.
+// (3) Marks of inboxes that are there never sink.
+class InboxMarks : public domain::DeliveryListener {
+ public:
+  // Names a stretch of time in which no inbox was forgotten.
+  using Era = std::uint64_t;
+
+  // More inboxes than that are all forgotten, and learnt anew.
+  explicit InboxMarks(std::size_t inboxes_max = 16'384) : inboxes_max_(inboxes_max) {}
+
+  // True: nothing stands in the inbox after `cursor`. False: ask the database.
+  bool EndsBy(std::string_view project, std::string_view agent, domain::Cursor cursor)
+      IL_EXCLUDES(mutex_);
+
+  // A message is being put there.
+  void Delivered(std::string_view project, std::string_view agent, domain::Cursor cursor) override
+      IL_EXCLUDES(mutex_);
+
+  // To be asked before a read begins.
+  Era era() IL_EXCLUDES(mutex_);
+  // A read that began in `era` found nothing in the inbox after `cursor`.
+  void Learn(Era era, std::string_view project, std::string_view agent, domain::Cursor cursor)
+      IL_EXCLUDES(mutex_);
+
+ private:
+  void Raise(std::string key, domain::Cursor cursor) IL_REQUIRES(mutex_);
+
+  const std::size_t inboxes_max_;
+  Mutex mutex_;
+  Era era_ IL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, domain::Cursor> marks_ IL_GUARDED_BY(mutex_);
+};
+
+}  // namespace interlock::service

@@ -1,0 +1,91 @@
+#include "service/inbox_marks.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "testing/on_threads.h"
+#include "testing/random.h"
+
+namespace interlock::service {
+namespace {
+
+TEST(InboxMarksTest, OfAnUnknownInboxNothingIsKnown) {
+  InboxMarks marks;
+  EXPECT_FALSE(marks.EndsBy("p", "a", 100));
+}
+
+TEST(InboxMarksTest, AnInboxEndsWithWhatWasDelivered) {
+  InboxMarks marks;
+  marks.Delivered("p", "a", 5);
+  EXPECT_FALSE(marks.EndsBy("p", "a", 4));
+  EXPECT_TRUE(marks.EndsBy("p", "a", 5));
+  EXPECT_TRUE(marks.EndsBy("p", "a", 6));
+  EXPECT_FALSE(marks.EndsBy("p", "b", 6));
+  EXPECT_FALSE(marks.EndsBy("q", "a", 6));
+}
+
+TEST(InboxMarksTest, AnInboxEndsWhereAReadFoundItsEnd) {
+  InboxMarks marks;
+  marks.Learn(marks.era(), "p", "a", 7);
+  EXPECT_FALSE(marks.EndsBy("p", "a", 6));
+  EXPECT_TRUE(marks.EndsBy("p", "a", 7));
+}
+
+TEST(InboxMarksTest, AReadThatMissedADeliveryDoesNotHideIt) {
+  InboxMarks marks;
+  const InboxMarks::Era era = marks.era();
+  marks.Delivered("p", "a", 9);  // after the snapshot of the read
+  marks.Learn(era, "p", "a", 3);
+  EXPECT_FALSE(marks.EndsBy("p", "a", 8));
+}
+
+TEST(InboxMarksTest, AReadThatMissedADeliveryDoesNotHideItWhenTheInboxWasForgotten) {
+  InboxMarks marks(2);
+  const InboxMarks::Era era = marks.era();
+  marks.Delivered("p", "a", 9);
+  marks.Delivered("p", "b", 10);
+  marks.Delivered("p", "c", 11);  // one too many
+  marks.Learn(era, "p", "a", 3);
+  EXPECT_FALSE(marks.EndsBy("p", "a", 8));
+  marks.Learn(marks.era(), "p", "a", 9);
+  EXPECT_TRUE(marks.EndsBy("p", "a", 9));
+}
+
+TEST(InboxMarksTest, AKnownInboxIsNotTooMany) {
+  InboxMarks marks(2);
+  marks.Delivered("p", "a", 1);
+  marks.Delivered("p", "b", 2);
+  marks.Delivered("p", "a", 3);
+  EXPECT_TRUE(marks.EndsBy("p", "b", 2));
+  EXPECT_TRUE(marks.EndsBy("p", "a", 3));
+}
+
+// One delivers and commits, others read what is committed and teach what they saw, however late,
+// while inboxes are forgotten all the time. Nobody may be told that nothing follows what came
+// before a committed message.
+TEST(InboxMarksTest, NoCommittedMessageIsHiddenFromAnyThread) {
+  constexpr domain::Cursor kMessages = testing::kSlowBuild ? 3'000 : 30'000;
+  InboxMarks marks(3);
+  std::atomic<domain::Cursor> committed = 0;
+  testing::OnThreads(4, [&](int thread) {
+    if (thread == 0) {
+      for (domain::Cursor cursor = 1; cursor <= kMessages; ++cursor) {
+        marks.Delivered("p", "a", cursor);
+        committed = cursor;
+        marks.Delivered("p", "other " + std::to_string(cursor % 5), cursor);
+      }
+      return;
+    }
+    while (committed < kMessages) {
+      const InboxMarks::Era era = marks.era();
+      const domain::Cursor seen = committed;
+      ASSERT_FALSE(marks.EndsBy("p", "a", seen - 1)) << seen;
+      marks.Learn(era, "p", "a", seen);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace interlock::service

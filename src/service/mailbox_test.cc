@@ -1,0 +1,127 @@
+// Asking for new mail again and again, which mostly needs no read: what was answered is never
+// missed.
+
+#include "service/mailbox.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "service/mail_fixture.h"
+#include "testing/on_threads.h"
+#include "testing/random.h"
+
+namespace interlock::service {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Bend = BentDatabase::Bend;
+
+class PollingTest : public MailTest {
+ protected:
+  Texts Poll(domain::Cursor after, std::int64_t limit = 100) {
+    return ReadInbox({.project = "p", .agent = "a", .after = after, .limit = limit});
+  }
+  Result<Mail::Delivery> SendTo(const std::string& agent, const std::string& id) {
+    return Send(
+        {.project = "p", .from = "s", .id = id, .body = "text", .addresses = {.to = {agent}}});
+  }
+  std::size_t ReadsOf(domain::Cursor after) {
+    const std::size_t before = database_->reads();
+    EXPECT_THAT(Poll(after), IsEmpty());
+    return database_->reads() - before;
+  }
+};
+
+TEST_F(PollingTest, ThatNothingCameIsReadOnce) {
+  EXPECT_EQ(ReadsOf(0), 1U);
+  EXPECT_EQ(ReadsOf(0), 0U);
+  const auto sent = SendTo("a", "m1");
+  EXPECT_THAT(Poll(0), ElementsAre("m1"));
+  EXPECT_EQ(ReadsOf(sent->cursor), 0U);
+}
+
+TEST_F(PollingTest, WhatCameForOthersDisturbsNobody) {
+  EXPECT_EQ(ReadsOf(0), 1U);
+  ASSERT_TRUE(SendTo("b", "m1").ok());
+  EXPECT_EQ(ReadsOf(0), 0U);
+}
+
+TEST_F(PollingTest, APlaceBeyondTheLogTeachesNothingAboutIt) {
+  EXPECT_EQ(ReadsOf(1'000'000), 1U);
+  const auto sent = SendTo("a", "m1");
+  EXPECT_THAT(Poll(0), ElementsAre("m1"));
+  EXPECT_EQ(ReadsOf(sent->cursor), 0U);
+}
+
+TEST_F(PollingTest, APageThatIsFullSaysNothingOfTheEnd) {
+  ASSERT_TRUE(SendTo("a", "m1").ok());
+  const auto second = SendTo("a", "m2");
+  Storage restarted(*database_, system_clock_);
+  mailbox_ = std::make_unique<Mailbox>(restarted, clock_);
+  EXPECT_THAT(Poll(0, 1), ElementsAre("m1"));
+  EXPECT_THAT(Poll(second->cursor - 1, 1), ElementsAre("m2"));
+  EXPECT_EQ(ReadsOf(second->cursor), 1U);
+  restarted.Stop();
+}
+
+TEST_F(PollingTest, AMessageOfUnknownOutcomeIsSeenIfItIsThere) {
+  EXPECT_EQ(ReadsOf(0), 1U);
+  database_->BendNextWrite(Bend::kUnknownAfterwards);
+  EXPECT_EQ(SendTo("a", "m1").error().code(), Errc::kOutcomeUnknown);
+  EXPECT_THAT(Poll(0), ElementsAre("m1"));
+}
+
+TEST_F(PollingTest, AMessageThatWasRolledBackAndRunAgainIsSeen) {
+  EXPECT_EQ(ReadsOf(0), 1U);
+  database_->BendNextWrite(Bend::kBusyAfterwards);
+  ASSERT_TRUE(SendTo("a", "m1").ok());
+  EXPECT_THAT(Poll(0), ElementsAre("m1"));
+}
+
+TEST_F(PollingTest, ABroadcastIsSeen) {
+  RegisterAll({{.id = "a"}, {.id = "s"}});
+  EXPECT_EQ(ReadsOf(0), 1U);
+  const auto sent =
+      Broadcast({.project = "p", .from = "s", .topic = "news", .body = "to everybody"});
+  EXPECT_THAT(Poll(0), ElementsAre(sent->message_id));
+}
+
+TEST_F(PollingTest, AnInboxOfEveryProjectIsAlwaysRead) {
+  EXPECT_THAT(ReadInbox({.agent = "a", .limit = 10}), IsEmpty());
+  ASSERT_TRUE(SendTo("a", "m1").ok());
+  EXPECT_THAT(ReadInbox({.agent = "a", .limit = 10}), ElementsAre("m1"));
+}
+
+// Whoever has sent and was answered finds the message at once, though others poll the same inbox
+// and teach what they saw a moment ago.
+TEST_F(PollingTest, WhatWasAnsweredIsInTheInboxAtOnce) {
+  constexpr int kSenders = 2;
+  constexpr int kLetters = testing::kSlowBuild ? 60 : 500;
+  std::atomic<int> sending = kSenders;
+  std::atomic<domain::Cursor> newest = 0;
+  const auto send_all = [&](int sender) {
+    for (int i = 0; i < kLetters; ++i) {
+      const std::string id = std::to_string(sender) + "-" + std::to_string(i);
+      const auto sent = SendTo("a", id);
+      ASSERT_TRUE(sent.ok()) << sent.error();
+      const Texts found = Poll(sent->cursor - 1);
+      ASSERT_FALSE(found.empty()) << id;
+      ASSERT_EQ(found.front(), id);
+      newest = sent->cursor;
+    }
+  };
+  testing::OnThreads(kSenders + 4, [&](int thread) {
+    if (thread < kSenders) {
+      send_all(thread);
+      --sending;
+    }
+    while (sending > 0) Poll(newest);
+  });
+}
+
+}  // namespace
+}  // namespace interlock::service
