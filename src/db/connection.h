@@ -34,6 +34,10 @@ class Connection {
   virtual Result<std::int64_t> Execute(const Sql& sql, std::span<const Value> values,
                                        const OnRow& on_row) = 0;
 
+  // The number of the row that the last INSERT added, which costs less than RETURNING it.
+  // REQUIRES: it added one, to a table that numbers its rows.
+  virtual std::int64_t last_inserted() const = 0;
+
   // Runs a statement whose rows, if any, do not matter.
   template <typename... Args>
   Result<std::int64_t> Run(const Sql& sql, const Args&... args) {

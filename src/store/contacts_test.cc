@@ -30,6 +30,7 @@ class CountingConnection final : public db::Connection {
     ++count;
     return inner_.Execute(sql, values, on_row);
   }
+  std::int64_t last_inserted() const override { return inner_.last_inserted(); }
   int count = 0;
 
  private:

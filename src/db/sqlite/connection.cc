@@ -480,6 +480,10 @@ Result<std::vector<std::string>> Connection::QueryPlan(const db::Sql& sql) {
   return lines;
 }
 
+std::int64_t Connection::last_inserted() const {
+  return sqlite3_last_insert_rowid(impl_->db.get());
+}
+
 std::int64_t Connection::changes() const { return sqlite3_total_changes64(impl_->db.get()); }
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(impl_->db.get()) == 0; }

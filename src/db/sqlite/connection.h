@@ -79,6 +79,7 @@ class Connection final : public db::Connection, public db::Migratable {
 
   Result<std::int64_t> Execute(const db::Sql& sql, std::span<const db::Value> values,
                                const OnRow& on_row) override;
+  std::int64_t last_inserted() const override;
 
   // db::Migratable
   db::Connection& connection() override { return *this; }
