@@ -50,8 +50,8 @@ class MessageSink {
   virtual Flow Add(const MessageView& message) = 0;
 };
 
-// Hears of each message that is put into an inbox, inside the transaction that does it: that may yet
-// fail, or be run again. Quick; any storage thread.
+// Hears of each message that is put into an inbox, inside the transaction that does it: that may
+// yet fail, or be run again. Quick; any storage thread.
 class DeliveryListener {
  public:
   virtual ~DeliveryListener() = default;

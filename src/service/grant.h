@@ -77,12 +77,9 @@ Result<domain::Reservation> ReleaseReservation(db::Transaction& tx, const Reserv
                                                Timestamp now);
 
 // `message_id` is that of the letter to the holder, of which `listener` hears.
-Result<domain::Reservation> ForceReleaseReservation(db::Transaction& tx,
-                                                    const Reservations::Ref& ref,
-                                                    const std::string& reason,
-                                                    const std::string& message_id,
-                                                    const GrantRules& rules,
-                                                    domain::DeliveryListener& listener);
+Result<domain::Reservation> ForceReleaseReservation(
+    db::Transaction& tx, const Reservations::Ref& ref, const std::string& reason,
+    const std::string& message_id, const GrantRules& rules, domain::DeliveryListener& listener);
 
 // Takes back what was granted for the claims, unless somebody has changed it since. Gives what it
 // released.

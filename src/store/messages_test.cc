@@ -32,7 +32,8 @@ Message To(std::string id, std::vector<std::string> to) {
 class MessagesTest : public StoreTest {
  protected:
   Result<Cursor> Insert(const Outgoing& outgoing) {
-    return Write<Cursor>([&](db::Transaction& tx) { return InsertMessage(tx, outgoing, listener_); });
+    return Write<Cursor>(
+        [&](db::Transaction& tx) { return InsertMessage(tx, outgoing, listener_); });
   }
   Cursor Insert(const Message& message) { return Insert(MakeOutgoing(message)).value(); }
 
