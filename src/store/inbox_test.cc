@@ -158,8 +158,6 @@ TEST_F(InboxTest, EveryReadIsARangeOfItsIndexWithoutSorting) {
       {"kReadInboxAnywhere", "SEARCH i USING INDEX inbox_anywhere (agent=? AND cursor>?)"},
       {"kCountUnread", "USING COVERING INDEX inbox_unread (project=? AND agent=?"},
       {"kReadStaleAcks", "SEARCH w USING COVERING INDEX inbox_unacked (project=? AND agent=?"},
-      {"kListThreads",
-       "SEARCH t USING INDEX thread_members_by_agent (project=? AND agent=? AND last_cursor<?)"},
       {"kReadThread",
        "SEARCH m USING INDEX messages_of_thread (project=? AND thread_id=? AND rowid>?)"},
       {"kReadTopic", "SEARCH m USING INDEX messages_of_topic (project=? AND topic=? AND rowid>?)"},
@@ -169,6 +167,21 @@ TEST_F(InboxTest, EveryReadIsARangeOfItsIndexWithoutSorting) {
     EXPECT_THAT(plan.substr(0, plan.find('\n')), HasSubstr(c.first_line)) << c.statement;
     EXPECT_EQ(plan.find("TEMP B-TREE"), std::string::npos) << c.statement << "\n" << plan;
   }
+}
+
+// The threads of an agent are sorted, and nobody else's are looked at; messages are read for those
+// of the page only.
+TEST_F(InboxTest, ThreadsAreSortedBeforeTheirMessagesAreRead) {
+  const std::string plan = PlanOf(*connection_, "kListThreads");
+  const std::size_t found =
+      plan.find("SEARCH a USING COVERING INDEX thread_members_of_agent (project=? AND agent=?)");
+  const std::size_t row =
+      plan.find("SEARCH t USING PRIMARY KEY (project=? AND thread_id=? AND agent=?)");
+  const std::size_t sorted = plan.find("TEMP B-TREE");
+  const std::size_t read = plan.find("SEARCH m USING INTEGER PRIMARY KEY");
+  EXPECT_LT(found, row) << plan;
+  EXPECT_LT(row, sorted) << plan;
+  EXPECT_LT(sorted, read) << plan;
 }
 
 TEST_F(InboxTest, TopicsAreReadByCursorAndProject) {

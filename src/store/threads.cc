@@ -9,12 +9,17 @@
 namespace interlock::store {
 namespace {
 
-// thread_members_by_agent, as a range from its end; each last message by its row number.
+// thread_members_of_agent, as a; each of these by its primary key, as t, of which the newest are
+// sorted out; then each last message by its row number. Asked for the other columns of a itself,
+// the planner would rather walk over all threads of the project.
 constexpr db::Sql kListThreads =
-    "SELECT t.thread_id, t.last_cursor, t.message_count, m.sender, m.body, m.created_at "
-    "FROM thread_members AS t JOIN messages AS m ON m.cursor = t.last_cursor "
-    "WHERE t.project = ?1 AND t.agent = ?2 AND t.last_cursor < ?3 "
-    "ORDER BY t.last_cursor DESC LIMIT ?4";
+    "SELECT n.thread_id, n.last_cursor, n.message_count, m.sender, m.body, m.created_at "
+    "FROM (SELECT t.thread_id, t.last_cursor, t.message_count "
+    "FROM thread_members AS a CROSS JOIN thread_members AS t "
+    "WHERE a.project = ?1 AND a.agent = ?2 AND t.project = a.project AND t.agent = a.agent "
+    "AND t.thread_id = a.thread_id AND t.last_cursor < ?3 "
+    "ORDER BY t.last_cursor DESC LIMIT ?4) AS n "
+    "JOIN messages AS m ON m.cursor = n.last_cursor ORDER BY n.last_cursor DESC";
 
 // messages_of_thread, as a range in its order.
 constexpr db::Sql kReadThread = "SELECT " IL_MESSAGE_COLUMNS
