@@ -82,17 +82,20 @@ _intercore_plain_globs() {
   shopt -s nullglob
 }
 
+# _intercore_marker_make FILE: 0 = made now, 1 = another one made it. One that cannot be made, since
+# the disk is full, say, or the name too long, stops no hook: 0.
+_intercore_marker_make() {
+  mkdir -m 700 -- "$1" 2>/dev/null || [[ ! -e $1 && ! -L $1 ]]
+}
+
 # _intercore_marker_check FILE INTERVAL: 0 = fired now, 1 = throttled.
 _intercore_marker_check() (
   _intercore_plain_globs
   file=$1 interval=$2
   if mkdir -m 700 -- "$file" 2>/dev/null; then exit 0; fi
   if [[ ! -e $file && ! -L $file ]]; then
-    # Gone this moment, as another one replaces it; or it cannot be made, and that stops no hook.
-    place=.
-    if [[ $file == */* ]]; then place=${file%/*}/; fi
-    [[ -d $place && -w $place ]] || exit 0
-    mkdir -m 700 -- "$file" 2>/dev/null
+    # Gone this moment, as another one replaces it; or it cannot be made.
+    _intercore_marker_make "$file"
     exit
   fi
   [[ $interval =~ ^[1-9][0-9]{0,17}$ ]] || exit 1
@@ -106,10 +109,15 @@ _intercore_marker_check() (
   if ((last <= now && now - last < interval)); then exit 1; fi
   if [[ $kind == file ]]; then
     # Of an older hook, or a link: one removes it, and none the directory that takes its place.
-    unlink -- "$file" 2>/dev/null && mkdir -m 700 -- "$file" 2>/dev/null
+    if unlink -- "$file" 2>/dev/null; then
+      _intercore_marker_make "$file"
+      exit
+    fi
+    # Another one is faster; or it stays, for it belongs to somebody else, and stops no hook.
+    [[ -L $file || (-e $file && ! -d $file) ]]
     exit
   fi
-  mkdir -m 700 -- "$file/after-$last" 2>/dev/null || exit 1
+  _intercore_marker_make "$file/after-$last" || exit 1
   for old in "$file"/after-*; do
     if [[ $old != "$file/after-$last" ]]; then rmdir -- "$old" 2>/dev/null; fi
   done

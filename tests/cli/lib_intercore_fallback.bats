@@ -72,6 +72,58 @@ check() { hook 'intercore_sentinel_check_or_legacy n s "$1" "$OLD/n m"' "$1"; }
   hook 'intercore_sentinel_check_or_legacy n s 0 "$OLD/no/such/place"'
   expect 0 ""
   silent
+  local long
+  printf -v long '%0300d' 0
+  hook 'intercore_sentinel_check_or_legacy n s "$2" "$OLD/$1"' "$long" 0 # no name is that long
+  expect 0 ""
+  silent
+  hook 'intercore_sentinel_check_or_legacy n s "$2" "$OLD/$1"' "$long" 60
+  expect 0 ""
+  silent
+}
+
+# refuses PROGRAM: it fails whatever it is asked, as on a full disk or on what others own.
+refuses() {
+  printf '#!/bin/bash\nexit 1\n' >"$bin/$1"
+  chmod +x "$bin/$1"
+}
+
+@test "on a full disk a marker goes on to throttle and stops no hook when its time is over" {
+  mkdir "$OLD/n m"
+  refuses mkdir
+  check 0
+  expect 1 ""
+  check 60
+  expect 1 ""
+  age "$OLD/n m" 61
+  check 60 # cannot be fired again
+  expect 0 ""
+  rmdir "$OLD/n m"
+  check 60 # cannot be made
+  expect 0 ""
+  : >"$OLD/n m"
+  age "$OLD/n m" 61
+  check 60 # can be removed, and then not made
+  expect 0 ""
+  [ ! -e "$OLD/n m" ]
+  silent
+}
+
+@test "a marker of somebody else that is old and cannot be removed stops no hook" {
+  refuses unlink
+  local kind
+  for kind in file link; do
+    if [[ $kind == file ]]; then : >"$OLD/n m"; else ln -s nowhere "$OLD/n m"; fi
+    check 60
+    expect 1 ""
+    age "$OLD/n m" 61
+    check 60
+    expect 0 ""
+    silent
+    check 0 # once is once
+    expect 1 ""
+    rm "$OLD/n m"
+  done
 }
 
 @test "of many who ask at once one goes on, whether the marker is new, old or of an older hook" {
