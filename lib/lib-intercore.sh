@@ -335,7 +335,9 @@ intercore_run_action_delete() {
 # Prints this machine's name up to the first dot; no process where /proc is.
 _intercore_host() {
   local host=''
-  if [[ -r /proc/sys/kernel/hostname ]]; then read -r host </proc/sys/kernel/hostname || true; fi
+  if [[ -r /proc/sys/kernel/hostname ]]; then
+    IFS= read -r host </proc/sys/kernel/hostname || true
+  fi
   if [[ -z $host ]]; then host=$(uname -n 2>/dev/null) || host=localhost; fi
   host=${host%%.*}
   printf '%s' "${host//[^A-Za-z0-9_-]/_}"
@@ -364,7 +366,7 @@ _intercore_milliseconds() {
     m) unit=60000 ;;
     h) unit=3600000 ;;
   esac
-  printf '%d' $((10#$number * unit + 10#${fraction:0:3} * unit / 1000))
+  printf '%d' "$((10#$number * unit + 10#${fraction:0:3} * unit / 1000))"
 }
 
 # Prints the base of all locks; 1 when it is not ours, or is reached by a link, or through what
@@ -407,7 +409,7 @@ _intercore_lock_sign() {
   printf -v created '%(%s)T' -1
   if [[ -r /proc/$$/stat ]]; then IFS= read -r -d '' stat <"/proc/$$/stat" || true; fi
   if [[ -n $stat ]]; then
-    read -r -a fields <<<"${stat##*) }" || true
+    IFS=' ' read -r -a fields <<<"${stat##*) }" || true
     if [[ ${fields[19]:-} =~ ^[0-9]+$ ]]; then start=",\"start\":${fields[19]}"; fi
   fi
   (

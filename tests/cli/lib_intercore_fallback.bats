@@ -220,6 +220,22 @@ free'
   [[ $stderr == *"ic: broken"* ]]
 }
 
+@test "a lock without ic is signed the same whatever IFS is" {
+  local ifs
+  for ifs in $' \t\n' $'\n\t' "" ":" 0123456789 "abcdefghijklmnopqrstuvwxyz"; do
+    hook 'stat=$(</proc/$$/stat); read -r -a fields <<<"${stat##*) }"; before=$IFS; IFS=$1
+      intercore_lock n s 1500ms
+      IFS=$before
+      json "[v[\"start\"] == ${fields[19]}, v[\"pid\"] == $$, v[\"host\"] == \"$(hostname -s)\"]" \
+        <"$INTERCORE_LOCK_DIR/n/s/owner.json"
+      IFS=$1
+      intercore_unlock n s
+      [[ ! -e $INTERCORE_LOCK_DIR/n/s ]] && echo free' "$ifs"
+    expect 0 $'[true,true,true]\nfree'
+    silent
+  done
+}
+
 @test "a lock that ic made is respected by mkdir, and given back without ic" {
   with_ic
   hook 'intercore_lock n s; INTERCORE_LOCK_BIN="" INTERCORE_BIN=""; PATH=/usr/bin:/bin
