@@ -210,8 +210,8 @@ Result<Outcome> ActionUpdate(Context& context, const Arguments& arguments) {
 
 Result<Outcome> ActionDelete(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::PhaseAction which, WhichAction(arguments));
-  IL_TRY_VOID(
-      context.Write([&](kernel::Transaction& tx) { return kernel::DeleteAction(tx, which); }));
+  IL_TRY_VOID(context.Write(
+      [&](kernel::Transaction& tx) { return kernel::DeleteAction(tx, which, context.Now()); }));
   return Changed(context, which, "Deleted", "deleted");
 }
 

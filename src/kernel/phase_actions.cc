@@ -7,6 +7,7 @@
 
 #include "json/codec.h"
 #include "kernel/run_artifacts.h"
+#include "kernel/run_change.h"
 
 namespace interlock::kernel {
 
@@ -96,7 +97,10 @@ Result<std::int64_t> AddAction(db::Transaction& tx, const PhaseAction& action, s
          tx->One(
              kAddAction, [](const db::Row& row) { return row.Int(0); }, action.run_id, action.phase,
              action.type, action.command, action.args, action.mode, action.priority, now));
-  if (id) return *id;
+  if (id) {
+    IL_TRY_VOID(TouchRun(tx, action.run_id, now));
+    return *id;
+  }
   return Error(Errc::kAlreadyExists, fmt::format("run {} has the action '{}' for the phase '{}' "
                                                  "already",
                                                  action.run_id, action.command, action.phase))
@@ -127,14 +131,14 @@ Result<void> UpdateAction(db::Transaction& tx, const PhaseAction& which, const A
   IL_TRY(const std::int64_t count, tx->Run(kUpdateAction, which.run_id, which.phase, which.command,
                                            change.args, change.mode, change.priority, now));
   if (count == 0) return NoSuchAction(which);
-  return {};
+  return TouchRun(tx, which.run_id, now);
 }
 
-Result<void> DeleteAction(db::Transaction& tx, const PhaseAction& which) {
+Result<void> DeleteAction(db::Transaction& tx, const PhaseAction& which, std::int64_t now) {
   IL_TRY(const std::int64_t count,
          tx->Run(kDeleteAction, which.run_id, which.phase, which.command));
   if (count == 0) return NoSuchAction(which);
-  return {};
+  return TouchRun(tx, which.run_id, now);
 }
 
 Result<std::vector<PhaseAction>> ParseActions(std::string_view json) {

@@ -13,7 +13,8 @@
 #include "kernel/run.h"
 
 // What is to be done when a run enters a phase: commands for the caller, which `ic` names and does
-// not run. One of a run, phase and command.
+// not run. One of a run, phase and command. Who adds, changes or deletes one works on the run: it
+// is touched, and so not taken over.
 //
 // For one thread at a time, that of the connection.
 namespace interlock::kernel {
@@ -44,7 +45,7 @@ Result<std::vector<PhaseAction>> ListActions(db::Connection& connection, std::st
 // kNotFound when there is no such action.
 Result<void> UpdateAction(db::Transaction& tx, const PhaseAction& which, const ActionChange& change,
                           std::int64_t now);
-Result<void> DeleteAction(db::Transaction& tx, const PhaseAction& which);
+Result<void> DeleteAction(db::Transaction& tx, const PhaseAction& which, std::int64_t now);
 
 // {"phase": {"command", "args"?, "mode"?, "type"?}, …}, args being a string that holds JSON.
 // kBadJson or kInvalidArgument says what is wrong.

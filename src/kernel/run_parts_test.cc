@@ -118,7 +118,7 @@ TEST_F(RunPartsTest, AnUpdateOfAnActionChangesWhatItNames) {
   EXPECT_EQ(found.priority, 7);
   const auto remove = [&] {
     return Write([&](Transaction& tx) {
-      return DeleteAction(tx, {.run_id = "r", .phase = "a", .command = "1"});
+      return DeleteAction(tx, {.run_id = "r", .phase = "a", .command = "1"}, now_);
     });
   };
   ASSERT_TRUE(remove().ok());

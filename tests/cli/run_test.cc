@@ -60,6 +60,37 @@ TEST_F(RunTest, S08TakeoverReplacesARunThatWasLeftAlone) {
   EXPECT_THAT(Out({"run", "events", old}), HasSubstr("\tabandon\t"));
 }
 
+// What counts is the last change, not the age.
+TEST_F(RunTest, S08ARunThatIsWorkedOnIsNotTakenOverHoweverOldItIs) {
+  const std::string run = Create({"--bead=b"});
+  const std::string agent = Out({"run", "agent", "add", run});
+  const std::vector<std::vector<std::string>> work = {
+      {"advance", run},
+      {"rollback", run, "--to-phase=brainstorm"},
+      {"skip", run, "planned", "--reason=r"},
+      {"set", run, "--complexity=2"},
+      {"agent", "add", run},
+      {"agent", "update", agent, "--status=completed"},
+      {"artifact", "add", run, "--phase=planned", "--path=f"},
+      {"action", "add", run, "--phase=planned", "--command=c"},
+      {"action", "update", run, "--phase=planned", "--command=c", "--mode=m"},
+      {"action", "delete", run, "--phase=planned", "--command=c"},
+  };
+  for (std::vector<std::string> words : work) {
+    const std::string what = ::testing::PrintToString(words);
+    place_.Sql("UPDATE runs SET created_at = created_at - 7200, updated_at = updated_at - 7200");
+    words.insert(words.begin(), "run");
+    Out(std::move(words));
+    const Finished refused = Ic({"run", "create", "--bead=b", "--takeover-after=60m"});
+    ASSERT_EQ(refused.exit_code, 1) << what;
+    EXPECT_THAT(refused.err, HasSubstr(run)) << what;
+  }
+  place_.Sql("UPDATE runs SET updated_at = updated_at - 7200");
+  Out({"run", "action", "list", run});  // to look is no work
+  Out({"run", "status", run});
+  EXPECT_EQ(Ic({"run", "create", "--bead=b", "--takeover-after=60m"}).exit_code, 0);
+}
+
 TEST_F(RunTest, S07TheIndexIsPartialAndUnique) {
   EXPECT_EQ(Int("SELECT count(*) FROM pragma_index_list('runs') WHERE \"unique\" = 1 AND partial = "
                 "1 AND name = 'ic_runs_one_per_bead'"),
