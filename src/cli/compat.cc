@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/output.h"
@@ -52,16 +54,26 @@ std::filesystem::path DirectoryIn(const Arguments& arguments) {
   return std::string(arguments.Text("dir").value_or("/tmp"));
 }
 
+// Whether a database can be asked: false only when there is none, an error when it is broken.
+Result<bool> HasDatabase(Context& context) {
+  IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
+  std::error_code failure;
+  const auto status = std::filesystem::symlink_status(options.path, failure);
+  if (status.type() == std::filesystem::file_type::not_found) return false;
+  IL_TRY_VOID(context.Open(kernel::Database::Access::kRead));
+  return true;
+}
+
 Result<Outcome> RunStatus(Context& context, const Arguments& arguments) {
   IL_TRY(const auto files, kernel::FindLegacyFiles(DirectoryIn(arguments)));
   std::string text = "KEY\t\t\tLEGACY\tDB\n";
   json::ArrayText array;
-  const auto database = context.Open(kernel::Database::Access::kRead);
+  IL_TRY(const bool has_database, HasDatabase(context));
   for (const LegacyKey& key : kernel::LegacyKeys()) {
     const bool legacy =
         std::ranges::any_of(files, [&key](const LegacyFile& file) { return file.key == &key; });
     std::string in_database = "n/a";
-    if (database) {
+    if (has_database) {
       IL_TRY(const std::int64_t count, context.Read([&](db::Connection& connection) {
         return kernel::CountScopes(connection, key.key, context.Now());
       }));
@@ -175,7 +187,8 @@ constexpr std::array kCommands = {
     Command{"compat status", "", 0, 0, kDirFlag, "List the keys that hooks once kept in files",
             "One line per known key: whether old files of yours are there, and whether the "
             "database has\n"
-            "the key (n/a without a database).\n\nExample:\n  ic compat status\n",
+            "the key (n/a without a database; one that cannot be read is exit code 2).\n\n"
+            "Example:\n  ic compat status\n",
             RunStatus},
     Command{"compat check",
             "<key>",
