@@ -116,8 +116,9 @@ Result<Outcome> RunGet(Context& context, const Arguments& arguments) {
 
 Result<Outcome> RunDelete(Context& context, const Arguments& arguments) {
   IL_TRY(const StateId id, IdIn(arguments));
-  IL_TRY(const bool deleted,
-         context.Write([&](kernel::Transaction& tx) { return kernel::DeleteState(tx, id); }));
+  IL_TRY(const bool deleted, context.Write([&](kernel::Transaction& tx) {
+    return kernel::DeleteState(tx, id, context.Now());
+  }));
   return Answer(context, deleted ? "deleted" : "not found",
                 json::ObjectText().Add("deleted", deleted));
 }
@@ -125,7 +126,7 @@ Result<Outcome> RunDelete(Context& context, const Arguments& arguments) {
 Result<Outcome> RunDeleteAll(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(kernel::CheckKey(arguments[0]));
   IL_TRY(const std::int64_t count, context.Write([&](kernel::Transaction& tx) {
-    return kernel::DeleteStateOfKey(tx, arguments[0]);
+    return kernel::DeleteStateOfKey(tx, arguments[0], context.Now());
   }));
   return Counted(context, count, "deleted");
 }
@@ -270,7 +271,7 @@ constexpr std::array kCommands = {
             2,
             {},
             "Remove a value",
-            "Prints deleted, or not found; both are exit code 0.\n\n"
+            "Prints deleted, or not found, also of what has expired; both are exit code 0.\n\n"
             "Example:\n  ic state delete dispatch \"$SESSION\"\n",
             RunDelete},
     Command{"state delete-all",
@@ -279,7 +280,8 @@ constexpr std::array kCommands = {
             1,
             {},
             "Remove a key in all its scopes",
-            "Prints how many there were, in one step: no other process sees a part of them.\n\n"
+            "Prints how many there were, in one step: no other process sees a part of them. What\n"
+            "has expired is removed and not counted.\n\n"
             "Example:\n  ic state delete-all discovery_brief\n",
             RunDeleteAll},
     Command{

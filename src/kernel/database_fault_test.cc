@@ -96,7 +96,7 @@ constexpr std::array<Step, 20> kSteps = {
       return std::to_string(back.marked_artifacts);
     },
     [](Transaction& tx) -> Answer {
-      IL_TRY(const bool deleted, DeleteState(tx, kConfig));
+      IL_TRY(const bool deleted, DeleteState(tx, kConfig, kNow));
       return deleted ? "deleted" : "not found";
     },
     [](Transaction& tx) {

@@ -46,8 +46,14 @@ constexpr db::Sql kSetIfVersion =
     "WHERE key = ?1 AND scope_id = ?2 AND version = ?6 "
     "AND (expires_at IS NULL OR expires_at > ?4) RETURNING version";
 
+// The table's primary key. Whether it had expired is judged outside: SQLite 3.40 takes IS NULL for
+// false in what a DELETE returns.
+constexpr db::Sql kDelete =
+    "DELETE FROM state WHERE key = ?1 AND scope_id = ?2 RETURNING expires_at";
+
 // The table's primary key.
-constexpr db::Sql kDelete = "DELETE FROM state WHERE key = ?1 AND scope_id = ?2";
+constexpr db::Sql kPruneOfKey =
+    "DELETE FROM state WHERE key = ?1 AND expires_at IS NOT NULL AND expires_at <= ?2";
 
 // The table's primary key.
 constexpr db::Sql kDeleteOfKey = "DELETE FROM state WHERE key = ?1";
@@ -56,9 +62,9 @@ constexpr db::Sql kDeleteOfKey = "DELETE FROM state WHERE key = ?1";
 constexpr db::Sql kPrune = "DELETE FROM state WHERE expires_at IS NOT NULL AND expires_at <= ?1";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kFind),   IL_SQL(kListOfKey),   IL_SQL(kListOfScope),
-    IL_SQL(kSet),    IL_SQL(kSetIfAbsent), IL_SQL(kSetIfVersion),
-    IL_SQL(kDelete), IL_SQL(kDeleteOfKey), IL_SQL(kPrune)};
+    IL_SQL(kFind),        IL_SQL(kListOfKey),    IL_SQL(kListOfScope), IL_SQL(kSet),
+    IL_SQL(kSetIfAbsent), IL_SQL(kSetIfVersion), IL_SQL(kDelete),      IL_SQL(kDeleteOfKey),
+    IL_SQL(kPruneOfKey),  IL_SQL(kPrune)};
 
 State WithoutPayload(const db::Row& row) {
   return {.key = row.String(0),
@@ -146,12 +152,17 @@ Result<Counter> IncrementState(db::Transaction& tx, const StateId& id,
   return counter;
 }
 
-Result<bool> DeleteState(db::Transaction& tx, const StateId& id) {
-  IL_TRY(const std::int64_t rows, tx->Run(kDelete, id.key, id.scope_id));
-  return rows > 0;
+Result<bool> DeleteState(db::Transaction& tx, const StateId& id, std::int64_t now) {
+  const auto is_live = [now](const db::Row& row) {
+    const std::optional<std::int64_t> expires_at = row.OptionalInt(0);
+    return !expires_at || *expires_at > now;
+  };
+  IL_TRY(const std::optional<bool> live, tx->One(kDelete, is_live, id.key, id.scope_id));
+  return live.value_or(false);
 }
 
-Result<std::int64_t> DeleteStateOfKey(db::Transaction& tx, std::string_view key) {
+Result<std::int64_t> DeleteStateOfKey(db::Transaction& tx, std::string_view key, std::int64_t now) {
+  IL_TRY_VOID(tx->Run(kPruneOfKey, key, now));
   return tx->Run(kDeleteOfKey, key);
 }
 

@@ -73,9 +73,9 @@ struct Counter {
 Result<Counter> IncrementState(db::Transaction& tx, const StateId& id,
                                const StateIncrement& increment, std::int64_t now);
 
-// Whether there was a row, expired or not; how many there were.
-Result<bool> DeleteState(db::Transaction& tx, const StateId& id);
-Result<std::int64_t> DeleteStateOfKey(db::Transaction& tx, std::string_view key);
+// Whether there was a value; how many there were. Rows that have expired go as well, uncounted.
+Result<bool> DeleteState(db::Transaction& tx, const StateId& id, std::int64_t now);
+Result<std::int64_t> DeleteStateOfKey(db::Transaction& tx, std::string_view key, std::int64_t now);
 
 // Removes the rows that have expired; how many there were.
 Result<std::int64_t> PruneState(db::Transaction& tx, std::int64_t now);

@@ -212,18 +212,33 @@ TEST_F(StateTest, ListsAreSortedAndSayEverythingButThePayload) {
                             .payload = ""}));
 }
 
-TEST_F(StateTest, DeletingTakesExpiredRowsTooAndBeginsVersionsAnew) {
-  Set(kId, {.payload = "1", .ttl_s = 1});
-  const auto remove = [](Transaction& tx) { return DeleteState(tx, kId); };
-  EXPECT_TRUE(Write(remove).value());
+TEST_F(StateTest, DeletingBeginsVersionsAnew) {
+  const auto remove = [](Transaction& tx) { return DeleteState(tx, kId, kNow); };
+  for (const std::optional<std::int64_t> ttl_s : {std::optional<std::int64_t>(1), {}}) {
+    Set(kId, {.payload = "1", .ttl_s = ttl_s});
+    EXPECT_TRUE(Write(remove).value());
+  }
   EXPECT_FALSE(Write(remove).value());
   EXPECT_EQ(Set(kId, {.payload = "1"}), 1);
   Set({"key", "other"}, {.payload = "1", .ttl_s = 1});
   Set({"keys", "scope"}, {.payload = "1"});
-  const auto remove_all = [](Transaction& tx) { return DeleteStateOfKey(tx, "key"); };
+  const auto remove_all = [](Transaction& tx) { return DeleteStateOfKey(tx, "key", kNow); };
   EXPECT_EQ(Write(remove_all).value(), 2);
   EXPECT_EQ(Write(remove_all).value(), 0);
   EXPECT_EQ(RowsInFile(), 1);
+}
+
+TEST_F(StateTest, DeletingTakesExpiredRowsTooAndDoesNotCountThem) {
+  Set(kId, {.payload = "1", .ttl_s = 1});
+  const auto remove = [](Transaction& tx) { return DeleteState(tx, kId, kNow + 1); };
+  EXPECT_FALSE(Write(remove).value());
+  EXPECT_EQ(RowsInFile(), 0);
+  Set({"key", "a"}, {.payload = "1", .ttl_s = 1});
+  Set({"key", "b"}, {.payload = "1", .ttl_s = 2});
+  Set({"key", "c"}, {.payload = "1"});
+  const auto remove_all = [](Transaction& tx) { return DeleteStateOfKey(tx, "key", kNow + 1); };
+  EXPECT_EQ(Write(remove_all).value(), 2);
+  EXPECT_EQ(RowsInFile(), 0);
 }
 
 }  // namespace

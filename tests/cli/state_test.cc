@@ -314,6 +314,25 @@ TEST_F(StateProcessTest, S14PruningChangesNothingThatIsSeen) {
   EXPECT_EQ(place_.Int(kRows), 2);
 }
 
+TEST_F(StateProcessTest, S14DeletingSaysTheSameBeforeAndAfterPruning) {
+  for (const bool prune : {false, true}) {
+    for (const std::string scope : {"a", "b", "c"}) Set("key", scope, "1", {"--ttl=10s"});
+    Pass(10);
+    Set("key", "d", "2", {"--ttl=1h"});
+    Set("key", "e", "3");
+    if (prune) {
+      EXPECT_EQ(place_.Ic({"state", "prune"}).out, "3 pruned\n");
+    }
+    const Finished expired = place_.Ic({"state", "delete", "key", "a"});
+    EXPECT_EQ(expired.exit_code, 0) << expired.err;
+    EXPECT_EQ(expired.out, "not found\n") << prune;
+    EXPECT_EQ(place_.Ic({"state", "delete", "key", "b", "--json"}).out, "{\"deleted\":false}\n");
+    EXPECT_EQ(place_.Ic({"state", "delete-all", "key"}).out, "2 deleted\n") << prune;
+    EXPECT_EQ(place_.Ic({"state", "delete-all", "key"}).out, "0 deleted\n") << prune;
+    EXPECT_EQ(place_.Int(kRows), 0) << "its space is given back all the same";
+  }
+}
+
 // What each statement of the kernel relies on is looked at by the query-plan test; here the file
 // as `ic init` made it.
 TEST_F(StateProcessTest, S18KeysOfAScopeAreFoundThroughAnIndexAmongTenThousand) {
