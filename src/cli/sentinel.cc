@@ -239,12 +239,15 @@ constexpr std::array kCommands = {
         "Prints name, scope and when it last fired (seconds since 1970) per line, with tabs\n"
         "between them, sorted. A name or scope that holds a tab, a line break or another control\n"
         "character, or begins with '\"', is printed as a JSON string. With --json also the\n"
-        "interval: 0 = once, null = not known, from an older file.\n\n"
+        "interval: 0 = once, also of one that has been asked for once since it fired; null = not\n"
+        "known, from an older file.\n\n"
         "Example:\n  ic sentinel list | grep '^stop'\n",
         RunList},
     Command{"sentinel prune", "", 0, 0, kPruneFlags, "Remove old ones",
             "Prints how many were removed. Those that fired for good (interval 0) stay, as they\n"
-            "would be allowed again, unless --include-once is given.\n\n"
+            "would be allowed again, unless --include-once is given. Those whose interval has not\n"
+            "passed yet stay in any case: to clear away lets nobody go ahead before the time.\n"
+            "'ic sentinel reset' does.\n\n"
             "Example:\n  ic sentinel prune --older-than=7d\n",
             RunPrune},
 };

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::int64_t kKeepS = std::int64_t{7} * 24 * 60 * 60;
 
-constexpr std::int64_t kForGoodS = 1'000'000'000'000;  // longer than any clock runs
+// Longer than any clock runs: the interval of a row that fired by another one and was then asked
+// for once.
+constexpr std::int64_t kForGoodS = 1'000'000'000'000;
 
 // The table's primary key.
 constexpr db::Sql kInsert =
@@ -46,6 +48,11 @@ constexpr db::Sql kKeepLonger =
     "UPDATE sentinels SET interval_s = ?3 WHERE name = ?1 AND scope_id = ?2 AND interval_s > 0 "
     "AND interval_s < ?3";
 
+// ic_sentinels_prune. ?1 is the time, ?2 is kForGoodS.
+constexpr db::Sql kPruneForGood =
+    "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?1 "
+    "AND interval_s >= ?2";
+
 // ic_sentinels_once
 constexpr db::Sql kPruneOnceOnly = "DELETE FROM sentinels WHERE interval_s = 0 AND last_fired < ?1";
 
@@ -63,7 +70,7 @@ constexpr db::Sql kList =
 constexpr db::NamedSql kStatements[] = {
     IL_SQL(kInsert), IL_SQL(kClaim),         IL_SQL(kMakeOnceOnly), IL_SQL(kPruneStale),
     IL_SQL(kPrune),  IL_SQL(kPruneOnceOnly), IL_SQL(kReset),        IL_SQL(kResetOfName),
-    IL_SQL(kList),   IL_SQL(kKeepLonger)};
+    IL_SQL(kList),   IL_SQL(kKeepLonger),    IL_SQL(kPruneForGood)};
 
 }  // namespace
 
@@ -110,7 +117,8 @@ Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, On
   IL_TRY(std::int64_t rows, tx->Run(kPrune, before, now));
   if (once_only == OnceOnly::kKeep) return rows;
   IL_TRY(const std::int64_t once, tx->Run(kPruneOnceOnly, before));
-  return rows + once;
+  IL_TRY(const std::int64_t for_good, tx->Run(kPruneForGood, before, kForGoodS));
+  return rows + once + for_good;
 }
 
 Result<std::int64_t> ResetSentinel(db::Transaction& tx, const SentinelId& id) {
@@ -124,10 +132,11 @@ Result<std::int64_t> ResetSentinels(db::Transaction& tx, std::string_view name) 
 Result<std::vector<Sentinel>> ListSentinels(db::Connection& connection) {
   std::vector<Sentinel> rows;
   IL_TRY_VOID(connection.ForEach(kList, [&](const db::Row& row) {
+    const std::optional<std::int64_t> interval_s = row.OptionalInt(3);
     rows.push_back({.name = row.String(0),
                     .scope_id = row.String(1),
                     .last_fired = row.Int(2),
-                    .interval_s = row.OptionalInt(3)});
+                    .interval_s = interval_s.value_or(0) >= kForGoodS ? 0 : interval_s});
   }));
   return rows;
 }

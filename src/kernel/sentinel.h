@@ -17,7 +17,8 @@
 //
 // (1) An interval above 0 fires when that many seconds have passed since it last fired.
 // (2) Interval 0 fires once, for good. A row that was claimed so is throttled for every later
-//     interval until it is reset, and never pruned unless a person asks for it.
+//     interval until it is reset, and never pruned unless a person asks for it. A row that fired by
+//     another interval and is asked for once is throttled, and kept in the same way.
 // (3) A row without an interval comes from a file of an older program: it is judged by the interval
 //     of the call. One of 0 makes it (2).
 // (4) A last firing that lies ahead of `now` by the interval or more was stamped by a clock that
@@ -65,8 +66,7 @@ Result<std::int64_t> PruneStaleSentinels(db::Transaction& tx, std::int64_t now);
 enum class OnceOnly : std::uint8_t { kKeep, kInclude };
 
 // Removes rows that last fired before the given time and throttle nobody by the interval they were
-// claimed with; how many there were. Removing one that was claimed by interval 0 lets it fire
-// again.
+// claimed with; how many there were. kInclude: also those of (2), which may then fire again.
 Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, OnceOnly once_only,
                                     std::int64_t now);
 
@@ -78,7 +78,7 @@ struct Sentinel {
   std::string name;
   std::string scope_id;
   std::int64_t last_fired = 0;
-  std::optional<std::int64_t> interval_s = {};
+  std::optional<std::int64_t> interval_s = {};  // 0 = kept until it is reset; nothing = not known
 
   bool operator==(const Sentinel&) const = default;
 };

@@ -351,6 +351,34 @@ TEST_F(SentinelProcessTest, ListResetAndPruneSayWhatTheyDid) {
   EXPECT_EQ(place_.Ic({"sentinel", "list", "--json"}).out, "[]\n");
 }
 
+TEST_F(SentinelProcessTest, PruningArmsNoThrottleBeforeItsTime) {
+  for (const std::string name : {"day", "hour"}) {
+    EXPECT_EQ(Check(name == "day" ? "86400" : "3600", name), "allowed");
+    FiredAt(UnixNow() - 7200, name);
+  }
+  for (const std::string flag : {"--include-once=false", "--include-once"}) {
+    EXPECT_EQ(place_.Ic({"sentinel", "prune", "--older-than=1h", flag}).out,
+              flag == "--include-once" ? "0 pruned\n" : "1 pruned\n");
+    EXPECT_EQ(Check("86400", "day"), "throttled") << flag;
+  }
+  EXPECT_EQ(place_.Ic({"sentinel", "reset", "day", "scope"}).out, "reset\n");
+  EXPECT_EQ(Check("86400", "day"), "allowed");
+}
+
+TEST_F(SentinelProcessTest, WhatIsAskedForOnceAfterItFiredIsListedAndPrunedAsOnce) {
+  EXPECT_EQ(Check("60"), "allowed");
+  EXPECT_EQ(Check("0"), "throttled");
+  FiredAt(777);
+  EXPECT_EQ(Check("0"), "throttled");
+  EXPECT_EQ(place_.Ic({"sentinel", "list", "--json"}).out,
+            "[{\"interval_s\":0,\"last_fired\":777,\"name\":\"guard\",\"scope_id\":\"scope\"}]\n");
+  EXPECT_EQ(place_.Ic({"sentinel", "prune", "--older-than=1h"}).out, "0 pruned\n");
+  EXPECT_EQ(Check("0"), "throttled");
+  EXPECT_EQ(place_.Ic({"sentinel", "prune", "--older-than=1h", "--include-once"}).out,
+            "1 pruned\n");
+  EXPECT_EQ(Check("0"), "allowed");
+}
+
 TEST_F(SentinelProcessTest, WrongCallsAreUsageErrorsAndClaimNothing) {
   for (const std::vector<std::string>& rest : std::vector<std::vector<std::string>>{
            {"check", "a", "s"},
