@@ -191,9 +191,15 @@ intercore_state_get_or_legacy() {
   if [[ -n $value ]]; then printf '%s\n' "$value"; fi
 }
 
-# intercore_state_delete_all KEY GLOB: forgets the key in every scope. Always 0.
+# intercore_state_delete_all KEY GLOB: forgets the key in every scope; prints "deleted" for each.
+# Always 0.
 intercore_state_delete_all() {
-  if _intercore_find; then "$INTERCORE_BIN" state delete-all -- "${1:-}" >/dev/null || true; fi
+  local said='' lines='' count
+  if _intercore_find; then said=$("$INTERCORE_BIN" state delete-all -- "${1:-}") || said=''; fi
+  if [[ $said =~ ^([1-9][0-9]{0,8})" deleted"$ ]]; then
+    for ((count = BASH_REMATCH[1]; count > 0; count--)); do lines+=$'deleted\n'; done
+    printf '%s' "$lines" || true
+  fi
   _intercore_marker_remove_matching "${2:-}"
 }
 

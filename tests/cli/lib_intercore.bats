@@ -219,8 +219,9 @@ TABLE
   : >"$OLD/k-1"
   hook 'intercore_state_set k s1 1; intercore_state_set k s2 2; intercore_state_set other s1 3
     intercore_state_delete_all k "$OLD/k-*"
-    intercore_state_get k s1; intercore_state_get k s2; intercore_state_get other s1'
-  expect 0 "3"
+    intercore_state_get k s1; intercore_state_get k s2; intercore_state_get other s1
+    intercore_state_delete_all k "$OLD/k-*"'
+  expect 0 $'deleted\ndeleted\n3' # a line for each, and none when there are none
   silent
   [ ! -e "$OLD/k-1" ] # nor is it found again in a file
 }
