@@ -427,6 +427,30 @@ TEST_F(ContractTest, WhoMayNotWriteIsToldSo) {
   }
 }
 
+TEST_F(ContractTest, AFileThatMayNotBeReadIs2AndNothingIsWritten) {
+  const fs::path file = place_.path() / "closed.json";
+  std::ofstream(file) << "{}";
+  fs::create_directory(place_.path() / "closed");
+  std::ofstream(place_.path() / "closed" / "in.json") << "{}";
+  place_.GiveAway();
+  fs::permissions(file, fs::perms::none);
+  fs::permissions(place_.path() / "closed", fs::perms::none);
+  for (const std::string name : {"closed.json", "closed/in.json"}) {
+    for (const Words& words :
+         {Words{"state", "set", "a", "s", "@" + name},
+          {"run", "create", "--goal=g", "--gates-file=" + name},
+          {"run", "create", "--goal=g", "--gates-file=" + (place_.path() / name).string()}}) {
+      IcCall call = Call(words);
+      call.unprivileged = true;
+      Refused(call, 2, words.back());
+      const Finished finished = place_.Run(call);
+      EXPECT_THAT(finished.err, HasSubstr(name)) << words.back();
+      EXPECT_THAT(finished.err, HasSubstr("Permission denied")) << words.back();
+    }
+  }
+  fs::permissions(place_.path() / "closed", fs::perms::owner_all);  // to be removed
+}
+
 // Everything that a command could write is there to be written: none of them is let off.
 TEST_F(ContractTest, AFullDiskIs2AndLosesNothing) {
   std::ofstream(place_.path() / "old" / "clavain-dispatch-x.json") << "{}";
@@ -563,6 +587,7 @@ const std::vector<Wrong>& WrongRunsAndLocks() {
       {{"run", "create", "--goal=g", "--gates=x"}, 3, "gates"},
       {{"run", "create", "--goal=g", "--gates-file=nowhere.json"}, 2, "nowhere.json"},
       {{"run", "create", "--goal=g", "--gates-file=link.json"}, 2, "symlink"},
+      {{"run", "create", "--goal=g", "--gates-file=dir.json"}, 2, "dir.json"},
       {{"run", "create", "--goal=g", "--metadata=" + Secret()}, 2, "likely secret"},
       {{"run", "create", "--goal=g", "--metadata={\"a\":" + Deep(20) + "}"}, 3, "--metadata"},
       {{"run", "set", "$RUN", "--metadata-merge=" + Secret()}, 2, "likely secret"},

@@ -260,6 +260,28 @@ TEST(SetupTest, HealthFindsWhatCannotBeWritten) {
   EXPECT_EQ(place.Run({.arguments = {"health"}, .unprivileged = true}).out, "ok\n");
 }
 
+TEST(SetupTest, HealthFindsADirectoryThatCannotBeWritten) {
+  const IcPlace place;
+  place.Init();
+  place.GiveAway();
+  const fs::path directory = place.database().parent_path();
+  for (const bool has_log : {true, false}) {
+    if (!has_log) {
+      place.Sql("PRAGMA wal_checkpoint(TRUNCATE)");
+      fs::remove(place.database().string() + "-wal");
+      fs::remove(place.database().string() + "-shm");
+    }
+    fs::permissions(directory, fs::perms(0555));
+    const Finished health = place.Run({.arguments = {"health"}, .unprivileged = true});
+    fs::permissions(directory, fs::perms(0700));
+    EXPECT_EQ(health.exit_code, 2) << has_log;
+    EXPECT_EQ(health.out, "") << has_log;
+    EXPECT_THAT(health.err, HasSubstr(directory.string())) << has_log;
+    EXPECT_THAT(health.err, HasSubstr("writable for you")) << has_log;
+  }
+  EXPECT_EQ(place.Run({.arguments = {"health"}, .unprivileged = true}).out, "ok\n");
+}
+
 TEST(SetupTest, InitWhereNothingMayBeMadeSaysSo) {
   const IcPlace place;
   fs::permissions(place.path(), fs::perms(0555));
