@@ -450,7 +450,7 @@ class Game {
   int rounds_ = 0;
 };
 
-int Cycles() { return testing::CyclesOr(kSlowBuild ? 2 : 6); }
+int Cycles() { return testing::CyclesOr(kSlowBuild ? 2 : 16); }
 
 TEST(IcCrashTest, WhatWasAcknowledgedIsThereExactlyOnceAndTheFileIsSound) {
   Game game;
