@@ -187,6 +187,16 @@ never_called() { if grep -- "$1" "$calls"; then return 1; fi; }
   [ ! -s "$calls" ]
 }
 
+@test "with IL_SECONDS the tests show what they counted" {
+  run env -i HOME="$HOME" PATH="$tools" IL_SECONDS=600 "$tree/dev" test sim
+  [ "$status" -eq 0 ]
+  grep -q '^ctest --preset release .*--verbose --label-regex ^(sim)\$$' "$calls"
+  : >"$calls"
+  dev test sim
+  [ "$status" -eq 0 ]
+  never_called '--verbose'
+}
+
 @test "ctest has the last word and its exit code is passed on" {
   stand_in ctest 'echo "67% tests passed, 1 tests failed out of 3"; exit 8'
   dev test
