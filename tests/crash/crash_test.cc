@@ -124,7 +124,8 @@ class Game {
     return wrong;
   }
 
-  void Report(std::chrono::steady_clock::duration took) const {
+  // Of all writers.
+  Counts counts() const {
     Counts all;
     for (const auto& writer : writers_) {
       for (std::size_t k = 0; k < kKindNames.size(); ++k) {
@@ -133,19 +134,25 @@ class Game {
       all.repeated += writer->counts().repeated;
       all.refused += writer->counts().refused;
       all.unheard += writer->counts().unheard;
+      all.turned_away += writer->counts().turned_away;
     }
+    return all;
+  }
+
+  void Report(std::chrono::steady_clock::duration took) const {
+    const Counts all = counts();
     std::string text;
     for (std::size_t k = 0; k < kKindNames.size(); ++k) {
       text += fmt::format("{} {} {}", k == 0 ? "" : ",", kKindNames.at(k), all.acknowledged.at(k));
     }
     text = fmt::format(
-        "{} lives in {} s, {} more ended while they began; {} writes acknowledged ({}), {} "
-        "repeated, {} refused, {} not heard of ({} had happened, {} had not); {} events, last "
-        "fence {}, {} events followed",
+        "{} lives in {} s, {} more ended while they began; {} writes "
+        "acknowledged ({}), {} repeated, {} refused, {} turned away, {} not heard of ({} had "
+        "happened, {} had not); {} events, last fence {}, {} events followed",
         lives_, std::chrono::duration_cast<std::chrono::seconds>(took).count(), births_,
-        acknowledged(), text.substr(1), all.repeated, all.refused, all.unheard, happened_,
-        did_not_happen_, last_.log.size(), last_.fences.empty() ? 0 : last_.fences.rbegin()->first,
-        follower_.seen().size());
+        acknowledged(), text.substr(1), all.repeated, all.refused, all.turned_away, all.unheard,
+        happened_, did_not_happen_, last_.log.size(),
+        last_.fences.empty() ? 0 : last_.fences.rbegin()->first, follower_.seen().size());
     std::puts(text.c_str());
   }
 
@@ -153,9 +160,7 @@ class Game {
   std::int64_t unheard() const { return happened_ + did_not_happen_; }
   std::int64_t acknowledged() const {
     std::int64_t sum = 0;
-    for (const auto& writer : writers_) {
-      for (const std::int64_t count : writer->counts().acknowledged) sum += count;
-    }
+    for (const std::int64_t count : counts().acknowledged) sum += count;
     return sum;
   }
 
@@ -307,6 +312,11 @@ void PlayAndCheck(const std::string& durability, int cycles) {
   EXPECT_TRUE(wrong.empty()) << testing::Lines(wrong);
   game.Report(std::chrono::steady_clock::now() - start);
   EXPECT_GT(game.unheard(), 0) << "no kill came between a request and its answer";
+  if (cycles < 5) return;  // too few to tell
+  for (std::size_t k = 0; k < kKindNames.size(); ++k) {
+    EXPECT_GT(game.counts().acknowledged.at(k), 0) << "of kind " << kKindNames.at(k);
+  }
+  EXPECT_GT(game.counts().refused, 0);
 }
 
 TEST(CrashTest, WhatWasAcknowledgedOutlivesTheServerExactlyOnce) { PlayAndCheck("full", Cycles()); }

@@ -37,6 +37,11 @@ Write Refused(Write write, int status) {
   return ChangingNothing(std::move(write));
 }
 
+// It leaves as much open as a connection that ends.
+bool IsOutcomeUnknown(const HttpAnswer& answer) {
+  return answer.status == 503 && TextIn(BodyOf(answer), "error") == "outcome_unknown";
+}
+
 }  // namespace
 
 json::Object BodyOf(const HttpAnswer& answer) {
@@ -80,12 +85,16 @@ bool Writer::Do(HttpClient& http, const Write& write) {
   }
   std::optional<HttpAnswer> answer;
   if (http.Request(write.method, write.target, write.body, write.headers)) answer = http.Read();
-  if (!answer || answer->status >= 500) {
+  if (!answer || IsOutcomeUnknown(*answer)) {
     ++counts_.unheard;
     if (write.key.empty()) return false;
     ledger_.LoseSight(write.key, write.text);
     unheard_ = write;
     return false;
+  }
+  if (answer->status == 503) {  // it says that nothing was done, and the ledger holds it to that
+    ++counts_.turned_away;
+    return true;
   }
   const std::string asked = write.method + " " + write.target + " " + write.body;
   EXPECT_EQ(answer->status, write.status) << asked << "\n" << answer->body;

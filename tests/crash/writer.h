@@ -36,7 +36,8 @@ struct Counts {
   std::array<std::int64_t, kKindNames.size()> acknowledged = {};  // by Kind
   std::int64_t repeated = 0;  // answered again, without a change
   std::int64_t refused = 0;
-  std::int64_t unheard = 0;
+  std::int64_t unheard = 0;      // no answer, or that the outcome is unknown
+  std::int64_t turned_away = 0;  // by any other 503: surely not done
 };
 
 // One request and what it means.
@@ -59,7 +60,7 @@ struct Write {
 // again at the start of the next, as clients do.
 //
 // Everything is in project p. Others hold wall/**. Used by one thread at a time; an answer that is
-// not as it must be fails the test.
+// not as it must be fails the test, and so does every 5xx but 503.
 class Writer {
  public:
   explicit Writer(int number);

@@ -60,6 +60,11 @@ Seen SeenIn(const json::Value& value) {
           .fence = object.at("fence").as_int64()};
 }
 
+bool IsOutcomeUnknown(const HttpAnswer& answer) {
+  return answer.status == 503 &&
+         Text(json::Parse(answer.body).value().get_object(), "error") == "outcome_unknown";
+}
+
 // One client: what it knows, and what it asks next. Used by one thread at a time.
 class Client {
  public:
@@ -69,7 +74,9 @@ class Client {
         rng_(testing::TestSeed() * 1000 + static_cast<std::uint64_t>(number)),
         ticks_(ticks) {}
 
-  // Asks until the connection ends. What it never heard of is left without an end.
+  // Asks until the connection ends. What it never heard of is left without an end, and so is what
+  // the server cannot tell (503 outcome_unknown). What it is turned away with (any other 503) was
+  // not done and is no part of the history: if it was done all the same, nothing explains it.
   void PlayUntilTheEnd(const ServerProcess& server) {
     HttpClient http = server.Connect();
     http.StopRecording();
@@ -77,7 +84,11 @@ class Client {
       Operation operation = Next();
       operation.begin = ++ticks_;
       const std::optional<HttpAnswer> answer = Ask(http, operation);
-      if (answer && answer->status < 500) {
+      if (answer && answer->status == 503 && !IsOutcomeUnknown(*answer)) {
+        ++turned_away_;
+        continue;
+      }
+      if (answer && answer->status != 503) {
         operation.end = ++ticks_;
         Read(*answer, operation);
         Remember(operation);
@@ -96,6 +107,7 @@ class Client {
   }
 
   const History& history() const { return history_; }
+  std::int64_t turned_away() const { return turned_away_; }
 
  private:
   Operation Next() {
@@ -213,6 +225,7 @@ class Client {
   std::vector<Seen> own_;
   std::vector<Seen> others_;
   History history_;
+  std::int64_t turned_away_ = 0;
 };
 
 // Where a history that nothing explains is kept: beside the program.
@@ -273,6 +286,11 @@ class Game {
   }
 
   int lives() const { return lives_; }
+  std::int64_t turned_away() const {
+    std::int64_t sum = 0;
+    for (const auto& client : clients_) sum += client->turned_away();
+    return sum;
+  }
 
   // Of all clients, in the order of what began first.
   History TakeHistory() const {
@@ -311,11 +329,11 @@ TEST(HistoriesTest, SomeOrderExplainsWhatClientsOfAMortalServerHeard) {
   });
   const auto gave_up = std::ranges::count(history, Heard::kGaveUp, &Operation::heard);
   std::printf(
-      "%zu operations, %d lives of the server, %td answers never heard, %td granted to who "
-      "would have waited, %td waited for each other, at most %zu configurations, judged in %lld "
-      "ms\n",
-      history.size(), game.lives(), unheard, waited, gave_up, judgement.configurations_max,
-      static_cast<long long>(judged.count()));
+      "%zu operations, %d lives of the server, %td answers never heard, %lld turned away, %td "
+      "granted to who would have waited, %td waited for each other, at most %zu configurations, "
+      "judged in %lld ms\n",
+      history.size(), game.lives(), unheard, static_cast<long long>(game.turned_away()), waited,
+      gave_up, judgement.configurations_max, static_cast<long long>(judged.count()));
   for (const Heard heard : {Heard::kDone, Heard::kConflict, Heard::kForbidden, Heard::kGone}) {
     EXPECT_GT(std::ranges::count(history, heard, &Operation::heard), 0) << "nobody heard it";
   }
