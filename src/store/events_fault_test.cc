@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "db/migrate.h"
+#include "db/sqlite/gathering_vfs.h"
 #include "db/sqlite/group_writer.h"
 #include "glob/budget.h"
 #include "store/agents.h"
@@ -38,6 +39,7 @@ using sqlite::Survival;
 
 constexpr Timestamp kNow = {1'767'323'045'000'000};
 constexpr std::chrono::minutes kLonger(30);
+constexpr int kLogPagesMax = 16;  // so that the log is moved into the file now and then
 
 using Answer = Result<std::string>;
 using Step = Answer (*)(db::Transaction& tx);
@@ -133,10 +135,16 @@ constexpr std::array<Step, 14> kSteps = {
     [](db::Transaction& tx) { return Send(tx, "m3", "the end"); },
 };
 
+struct Settings {
+  std::string_view synchronous = {};  // "" = as the server has it
+  int* log_moves = nullptr;           // counts how often the log was moved into the file
+};
+
 class ServerLife final : public testing::FaultLife {
  public:
-  ServerLife(std::uint64_t seed, std::string_view synchronous)
-      : FaultLife(seed), synchronous_(synchronous) {}
+  ServerLife(std::uint64_t seed, const Settings& settings) : FaultLife(seed), settings_(settings) {
+    if (settings_.synchronous.empty()) gathering_.emplace(vfs().name());
+  }
   ~ServerLife() override { writer_.reset(); }
 
   void Make() override {
@@ -150,7 +158,8 @@ class ServerLife final : public testing::FaultLife {
       IL_TRY(auto connection, Open());
       writer_ = std::make_unique<GroupWriter>(
           std::move(connection), [this] { return Open(); },
-          GroupWriter::Options{.drive = sqlite::Drive::kByHand}, clock_);
+          GroupWriter::Options{.log_pages_max = kLogPagesMax, .drive = sqlite::Drive::kByHand},
+          clock_);
     }
     std::string text;
     std::optional<Result<void>> told;
@@ -167,7 +176,12 @@ class ServerLife final : public testing::FaultLife {
     return told->error();
   }
   void End() override {
-    if (writer_) static_cast<void>(writer_->Close().ok());
+    if (writer_) {
+      if (settings_.log_moves != nullptr) {
+        *settings_.log_moves += static_cast<int>(writer_->stats().log_moves);
+      }
+      static_cast<void>(writer_->Close().ok());
+    }
     writer_.reset();
   }
   std::filesystem::path database() const override { return place().path(); }
@@ -181,49 +195,55 @@ class ServerLife final : public testing::FaultLife {
   Result<std::unique_ptr<Connection>> Open() {
     sqlite::OpenOptions options = place().options();
     options.busy_timeout = std::chrono::milliseconds(0);
-    options.vfs = vfs().name();
+    options.upkeep = sqlite::LogUpkeep::kByCallerAndClose;
+    options.vfs = gathering_ ? gathering_->name() : vfs().name();
     IL_TRY(auto connection, Connection::Open(options));
-    IL_TRY_VOID(connection->RunScript("PRAGMA wal_autocheckpoint=16"));  // now and then, too
-    if (!synchronous_.empty()) {
-      IL_TRY_VOID(connection->RunScript("PRAGMA synchronous=" + std::string(synchronous_)));
+    if (!settings_.synchronous.empty()) {
+      const std::string synchronous(settings_.synchronous);
+      IL_TRY_VOID(connection->RunScript("PRAGMA synchronous=" + synchronous));
     }
     return connection;
   }
 
-  const std::string_view synchronous_;  // "" = as the server has it
+  const Settings settings_;
+  std::optional<sqlite::GatheringVfs> gathering_;  // as the server has it when it syncs
   testing::FakeClock clock_;
   std::unique_ptr<GroupWriter> writer_;
 };
 
-testing::FaultStory Story(std::string_view synchronous = "") {
+testing::FaultStory Story(const Settings& settings) {
   return {kSteps.size(), testing::FaultStory::Lives::kLong,
-          [=](std::uint64_t seed) { return std::make_unique<ServerLife>(seed, synchronous); }};
+          [=](std::uint64_t seed) { return std::make_unique<ServerLife>(seed, settings); }};
 }
 
 std::string First(const std::vector<std::string>& lies) { return lies.empty() ? "" : lies.front(); }
 
 TEST(EventsFaultTest, APowerCutAtAnyChangeOfTheDiskLeavesTheTruth) {
-  testing::FaultStory story = Story();
+  int log_moves = 0;
+  testing::FaultStory story = Story({.log_moves = &log_moves});
   for (const Survival survival : {Survival::kNothing, Survival::kSome}) {
     EXPECT_EQ(First(story.CutPower(survival)), "") << static_cast<int>(survival);
   }
   EXPECT_EQ(First(story.CutPower(Survival::kAll, 3)), "");
   EXPECT_GT(story.counts().happened, 0);
   EXPECT_GT(story.counts().unknown, story.counts().happened);
+  EXPECT_GT(log_moves, 0);
 }
 
 TEST(EventsFaultTest, AWriteOrASyncThatFailsLeavesTheTruth) {
-  testing::FaultStory story = Story();
+  int log_moves = 0;
+  testing::FaultStory story = Story({.log_moves = &log_moves});
   for (const DiskOp op : {DiskOp::kWrite, DiskOp::kSync, DiskOp::kTruncate}) {
     EXPECT_EQ(First(story.Fail(op)), "") << sqlite::DiskOpName(op);
   }
   EXPECT_GT(story.counts().unknown, 0);
+  EXPECT_GT(log_moves, 0);
 }
 
 // The tests above would see a server that acknowledges what it has not synced.
 TEST(EventsFaultTest, AServerThatDoesNotSyncIsFoundOut) {
   for (const std::string_view synchronous : {"OFF", "NORMAL"}) {
-    testing::FaultStory story = Story(synchronous);
+    testing::FaultStory story = Story({.synchronous = synchronous});
     const auto lies = story.CutPower(Survival::kNothing, 20);
     EXPECT_GT(lies.size(), static_cast<std::size_t>(story.counts().lives) / 4) << synchronous;
   }

@@ -445,21 +445,21 @@ Result<void> Connection::CheckpointWithoutWaiting() {
   return emptied;
 }
 
-Result<void> Connection::TidyLog(int pages) {
-  if (std::exchange(impl_->log_pages, 0) <= pages) return {};
+Result<bool> Connection::TidyLog(int pages) {
+  if (std::exchange(impl_->log_pages, 0) <= pages) return false;
   sqlite3* const db = impl_->db.get();
   int left = 0;
   int moved = 0;
   const int code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &left, &moved);
-  if (code == SQLITE_BUSY) return {};
+  if (code == SQLITE_BUSY) return false;
   if (code != SQLITE_OK) return ErrorFrom(code, db, "moving the log into the file");
   // A long-lived writer begins the log anew by itself, in the room that is there.
-  if (impl_->options.upkeep != LogUpkeep::kByCaller || left != moved) return {};
+  if (impl_->options.upkeep != LogUpkeep::kByCaller || left != moved) return moved > 0;
   // That it was moved is known to the index only, and that ends with the last process that has it
   // open: the next one would find a log as long as before, and write behind it.
-  Result<void> emptied = CheckpointWithoutWaiting();
-  if (!emptied && emptied.error().code() == Errc::kBusy) return {};
-  return emptied;
+  const Result<void> emptied = CheckpointWithoutWaiting();
+  if (!emptied && emptied.error().code() != Errc::kBusy) return emptied.error();
+  return true;
 }
 
 Result<std::vector<std::string>> Connection::QueryPlan(const db::Sql& sql) {

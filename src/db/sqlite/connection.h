@@ -117,8 +117,8 @@ class Connection final : public db::Connection, public db::Migratable {
   Result<void> CheckpointWithoutWaiting();  // the same, but kBusy at once
   // Moves what it can into the database file without waiting for anybody, when the log had more
   // than `pages` at this connection's last commit. With LogUpkeep::kByCaller it also empties the
-  // log if nobody else is using it.
-  Result<void> TidyLog(int pages);
+  // log if nobody else is using it. True: what the log holds, or a part of it, is in the file.
+  Result<bool> TidyLog(int pages);
   // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
   Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
   // Rows inserted, changed or removed since it was opened, also those that were rolled back later.

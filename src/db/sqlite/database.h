@@ -23,6 +23,7 @@ struct DatabaseOptions {
   std::chrono::milliseconds busy_timeout{250};
   std::size_t write_queue_max = 4096;
   std::size_t batch_max = 256;
+  int log_pages_max = GroupWriter::Options().log_pages_max;  // tests have a shorter log
   std::size_t read_queue_max = 4096;
   std::size_t readers = 4;  // threads and connections
   Drive drive = Drive::kThreads;

@@ -10,8 +10,7 @@
 namespace interlock::sqlite {
 namespace {
 
-constexpr int kCarefulBatches = 64;   // after a write that failed when it had changed something
-constexpr int kLogPagesMax = 16'000;  // 64 MB
+constexpr int kCarefulBatches = 64;  // after a write that failed when it had changed something
 
 }  // namespace
 
@@ -43,7 +42,10 @@ void GroupWriter::Run() {
 // What fails here fails no write: the log just grows until it works.
 void GroupWriter::TidyLog() {
   if (connection_ == nullptr) return;
-  const Result<void> tidied = connection_->TidyLog(kLogPagesMax);
+  const Result<bool> moved = connection_->TidyLog(options_.log_pages_max);
+  if (!moved || !*moved) return;
+  MutexLock lock(mutex_);
+  ++stats_.log_moves;
 }
 
 bool GroupWriter::StepOnce() {

@@ -65,6 +65,7 @@ class GroupWriter {
   struct Options {
     std::size_t queue_max = 4096;  // Submit() refuses beyond this, so memory stays bounded
     std::size_t batch_max = 256;   // writes per COMMIT: bounds how long the first one waits
+    int log_pages_max = 16'000;    // 64 MB: a longer log is moved into the file, see (7)
     Drive drive = Drive::kThreads;
     Ticket first_ticket = 1;
     // Hears of each new connection before the next batch uses it, on the writer thread. What a
@@ -88,6 +89,7 @@ class GroupWriter {
     std::uint64_t failed = 0;   // surely not committed
     std::uint64_t unknown = 0;  // of unknown outcome
     std::uint64_t reopened = 0;
+    std::uint64_t log_moves = 0;  // into the file, see (7)
     std::size_t batch_size_max = 0;  // writes in the largest successful commit
     Duration commit_time_sum{0};     // inside successful COMMITs
     Duration commit_time_max{0};
@@ -137,7 +139,7 @@ class GroupWriter {
   enum class Undo : std::uint8_t { kBatch, kOne };  // what a write that fails can undo, see (6)
 
   void Run();
-  void TidyLog();
+  void TidyLog() IL_EXCLUDES(mutex_);
   void RunBatch(std::vector<Queue::Request> requests);
   Verdict AttemptContained(std::span<Pending> batch);
   Verdict AttemptCaught(std::span<Pending> batch);

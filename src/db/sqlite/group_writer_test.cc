@@ -260,6 +260,24 @@ TEST_F(GroupWriterTest, CloseLeavesTheLogToAnotherUserOfTheFile) {
   EXPECT_EQ(Rows(), "1");
 }
 
+TEST_F(GroupWriterTest, ALogThatIsTooLongIsMovedIntoTheFileAfterTheAnswers) {
+  OpenOptions opening = temp_.options();
+  opening.upkeep = LogUpkeep::kByCallerAndClose;
+  GroupWriter::Options options{.log_pages_max = 4, .drive = Drive::kByHand};
+  writer_ = std::make_unique<GroupWriter>(
+      Connection::Open(opening).value(), [this] { return reopen_(); }, options, clock_);
+  std::uint64_t moves = 0;   // by the last answer
+  std::uint64_t writes = 0;  // so far
+  while (writer_->stats().log_moves == 0 && writes < 10) {
+    const auto heard = [&](const Result<void>& /*result*/) { moves = writer_->stats().log_moves; };
+    ASSERT_TRUE(writer_->Submit(Insert(static_cast<std::int64_t>(++writes)), heard).ok());
+    ASSERT_TRUE(writer_->StepOnce());
+  }
+  EXPECT_EQ(moves, 0U);
+  EXPECT_EQ(writer_->stats().log_moves, 1U);
+  EXPECT_GT(writes, 1U);  // the first one alone is not too long
+}
+
 TEST_F(GroupWriterTest, StatisticsTellQueueBatchesAndCommitTime) {
   TickingClock ticking;
   GroupWriter writer(temp_.Open(), reopen_, {.drive = Drive::kByHand}, ticking);
