@@ -136,14 +136,16 @@ constexpr std::array<Step, 14> kSteps = {
 };
 
 struct Settings {
-  std::string_view synchronous = {};  // "" = as the server has it
+  sqlite::Durability durability = sqlite::Durability::kFull;
+  std::string_view synchronous = {};  // instead of what comes with the durability
   int* log_moves = nullptr;           // counts how often the log was moved into the file
 };
 
 class ServerLife final : public testing::FaultLife {
  public:
   ServerLife(std::uint64_t seed, const Settings& settings) : FaultLife(seed), settings_(settings) {
-    if (settings_.synchronous.empty()) gathering_.emplace(vfs().name());
+    const bool full = settings_.durability == sqlite::Durability::kFull;
+    if (full && settings_.synchronous.empty()) gathering_.emplace(vfs().name());
   }
   ~ServerLife() override { writer_.reset(); }
 
@@ -195,6 +197,7 @@ class ServerLife final : public testing::FaultLife {
   Result<std::unique_ptr<Connection>> Open() {
     sqlite::OpenOptions options = place().options();
     options.busy_timeout = std::chrono::milliseconds(0);
+    options.durability = settings_.durability;
     options.upkeep = sqlite::LogUpkeep::kByCallerAndClose;
     options.vfs = gathering_ ? gathering_->name() : vfs().name();
     IL_TRY(auto connection, Connection::Open(options));
@@ -212,8 +215,10 @@ class ServerLife final : public testing::FaultLife {
 };
 
 testing::FaultStory Story(const Settings& settings) {
+  const bool full = settings.durability == sqlite::Durability::kFull;
   return {kSteps.size(), testing::FaultStory::Lives::kLong,
-          [=](std::uint64_t seed) { return std::make_unique<ServerLife>(seed, settings); }};
+          [=](std::uint64_t seed) { return std::make_unique<ServerLife>(seed, settings); },
+          full ? testing::FaultStory::Promise::kAll : testing::FaultStory::Promise::kOldest};
 }
 
 std::string First(const std::vector<std::string>& lies) { return lies.empty() ? "" : lies.front(); }
@@ -247,6 +252,25 @@ TEST(EventsFaultTest, AServerThatDoesNotSyncIsFoundOut) {
     const auto lies = story.CutPower(Survival::kNothing, 20);
     EXPECT_GT(lies.size(), static_cast<std::size_t>(story.counts().lives) / 4) << synchronous;
   }
+}
+
+// --durability fast: what a power cut takes are the newest answers, and the file is sound.
+TEST(EventsFaultTest, WithFastDurabilityAPowerCutTakesNothingButTheNewest) {
+  int log_moves = 0;
+  testing::FaultStory story =
+      Story({.durability = sqlite::Durability::kFast, .log_moves = &log_moves});
+  for (const Survival survival : {Survival::kNothing, Survival::kSome}) {
+    EXPECT_EQ(First(story.CutPower(survival)), "") << static_cast<int>(survival);
+  }
+  EXPECT_EQ(First(story.CutPower(Survival::kAll, 3)), "");
+  EXPECT_GT(story.counts().lost, 0);
+  EXPECT_GT(log_moves, 0);
+}
+
+TEST(EventsFaultTest, AFastServerThatNeverSyncsIsFoundOut) {
+  testing::FaultStory story =
+      Story({.durability = sqlite::Durability::kFast, .synchronous = "OFF"});
+  EXPECT_FALSE(story.CutPower(Survival::kSome).empty());
 }
 
 }  // namespace

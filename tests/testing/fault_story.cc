@@ -67,8 +67,8 @@ std::string ContentOf(const std::filesystem::path& database, const sqlite::Fault
   return text;
 }
 
-FaultStory::FaultStory(std::size_t steps, Lives lives, Begin begin)
-    : steps_(steps), lives_(lives), begin_(std::move(begin)) {
+FaultStory::FaultStory(std::size_t steps, Lives lives, Begin begin, Promise promise)
+    : steps_(steps), lives_(lives), begin_(std::move(begin)), promise_(promise) {
   const std::unique_ptr<FaultLife> life = begin_(TestSeed());
   const auto note = [&] {
     contents_.push_back(ContentOf(life->database(), life->vfs()));
@@ -123,12 +123,16 @@ std::string FaultStory::Judge(FaultLife& life, Part part, End end) {
   const std::string content = ContentOf(life.database(), life.vfs());
   std::size_t taken = played.answered;
   if (unknown && content == contents_[taken + 1]) ++taken;
+  if (promise_ == Promise::kOldest) {
+    while (taken > part.first && content != contents_[taken]) --taken;
+  }
   if (content != contents_[taken]) {
     return fmt::format("after {} steps{} it must hold\n{}and holds\n{}", played.answered,
                        !played.error ? "" : " and '" + played.error->message() + "'",
                        contents_[taken], content);
   }
   counts_.happened += taken > played.answered ? 1 : 0;
+  counts_.lost += contents_[taken] != contents_[played.answered] && taken < played.answered ? 1 : 0;
   if (counts_.lives % kGoOnEach != 0) return "";
   return GoOn(life, {taken, lives_ == Lives::kLong ? steps_ : std::min(part.end + 1, steps_)});
 }

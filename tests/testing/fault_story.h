@@ -59,8 +59,13 @@ class FaultStory {
     kShort,  // one for each step, on the disk that the one before it left
   };
 
+  enum class Promise : std::uint8_t {
+    kAll,     // (1)
+    kOldest,  // instead of (1): a power cut may take answered steps, the newest first
+  };
+
   // Tells it once, on a disk that does not fail.
-  FaultStory(std::size_t steps, Lives lives, Begin begin);
+  FaultStory(std::size_t steps, Lives lives, Begin begin, Promise promise = Promise::kAll);
 
   // The power goes at the first change of the disk, then at the second, or `stride` further, and so
   // on to the last, and when all is answered. Gives what was not as it must be.
@@ -76,6 +81,7 @@ class FaultStory {
     int failed = 0;    // in which a step was not answered
     int unknown = 0;   // and was called of unknown outcome
     int happened = 0;  // of which it had been taken
+    int lost = 0;      // in which steps that were answered are gone; see Promise
   };
   const Counts& counts() const { return counts_; }
 
@@ -102,6 +108,7 @@ class FaultStory {
   const std::size_t steps_;
   const Lives lives_;
   const Begin begin_;
+  const Promise promise_;
   std::vector<std::string> answers_;   // to each step
   std::vector<std::string> contents_;  // before the first step, and after each
   std::vector<DiskImage> images_;      // the same
