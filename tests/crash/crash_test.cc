@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -100,15 +101,23 @@ class Game {
     std::vector<std::string> wrong = Check(server);
     if (!wrong.empty()) return wrong;
     if (++lives_ == 1) BuildWall(server);
+    // Few, since the file grows by as much.
+    const bool long_life = !testing::kSlowBuild && (lives_ == 3 || lives_ == 12);
+    const Letters letters = long_life ? Letters::kLong : Letters::kShort;
     std::atomic<std::int64_t> answers = 0;
     std::atomic<bool> ended = false;
     testing::OnThreads(kWriters + 2, [&](int number) {
       if (number < kWriters) {
-        writers_[static_cast<std::size_t>(number)]->WriteUntilTheEnd(server, answers);
+        writers_[static_cast<std::size_t>(number)]->WriteUntilTheEnd(server, answers, letters);
       } else if (number == kWriters) {
         follower_.ReadUntilTheEnd(server, ended);
       } else {
-        Kill(server, answers);
+        if (long_life) {
+          AwaitMoveOfLog(server, answers);
+        } else {
+          AwaitAnswers(server, answers);
+        }
+        Kill(server);
         ended = true;
       }
     });
@@ -146,10 +155,10 @@ class Game {
       text += fmt::format("{} {} {}", k == 0 ? "" : ",", kKindNames.at(k), all.acknowledged.at(k));
     }
     text = fmt::format(
-        "{} lives in {} s, {} more ended while they began; {} writes "
+        "{} lives in {} s, {} more ended while they began, {} when the log was moved; {} writes "
         "acknowledged ({}), {} repeated, {} refused, {} turned away, {} not heard of ({} had "
         "happened, {} had not); {} events, last fence {}, {} events followed",
-        lives_, std::chrono::duration_cast<std::chrono::seconds>(took).count(), births_,
+        lives_, std::chrono::duration_cast<std::chrono::seconds>(took).count(), births_, log_moves_,
         acknowledged(), text.substr(1), all.repeated, all.refused, all.turned_away, all.unheard,
         happened_, did_not_happen_, last_.log.size(),
         last_.fences.empty() ? 0 : last_.fences.rbegin()->first, follower_.seen().size());
@@ -158,6 +167,7 @@ class Game {
 
   // Answers never heard that would have told of a change.
   std::int64_t unheard() const { return happened_ + did_not_happen_; }
+  int log_moves() const { return log_moves_; }
   std::int64_t acknowledged() const {
     std::int64_t sum = 0;
     for (const std::int64_t count : counts().acknowledged) sum += count;
@@ -188,14 +198,33 @@ class Game {
     wall_.Acknowledge("reservation wall/**", ReservationText(BodyOf(answer)));
   }
 
-  void Kill(ServerProcess& server, const std::atomic<std::int64_t>& answers) {
-    // Now and then long enough for the log to be moved into the file under load.
+  void AwaitAnswers(ServerProcess& server, const std::atomic<std::int64_t>& answers) {
     const std::size_t answers_max = testing::kSlowBuild ? 60 : Below(rng_, 10) == 0 ? 2000 : 200;
     const auto enough = static_cast<std::int64_t>(Below(rng_, answers_max));
-    const auto moment = milliseconds(Below(rng_, 10));
     for (int ms = 0; answers < enough && ms < 10'000; ++ms) {
       if (server.process().Wait(milliseconds(1))) break;
     }
+  }
+
+  // The log that an earlier life left is moved into the file before the first write. After that the
+  // file changes only when the log has become too long, and the server moves it under load: the
+  // kill comes while it does so, or soon after.
+  void AwaitMoveOfLog(ServerProcess& server, const std::atomic<std::int64_t>& answers) {
+    std::optional<std::filesystem::file_time_type> before;
+    for (int ms = 0; ms < 120'000; ++ms) {
+      if (server.process().Wait(milliseconds(1))) break;
+      if (answers == 0) continue;
+      const auto now = std::filesystem::last_write_time(directory_ / "test.db");
+      if (!before) before = now;
+      if (now == *before) continue;
+      ++log_moves_;
+      return;
+    }
+    ADD_FAILURE() << "the log was not moved into the file in two minutes";
+  }
+
+  void Kill(ServerProcess& server) {
+    const auto moment = milliseconds(Below(rng_, 10));
     EXPECT_FALSE(server.process().Wait(moment)) << server.process().Stderr();
     server.process().Signal(SIGKILL);
     EXPECT_EQ(server.process().Wait(ServerProcess::kPatience), 128 + SIGKILL);
@@ -293,6 +322,7 @@ class Game {
   std::int64_t seen_until_ = 0;  // the last cursor of last_
   int lives_ = 0;
   int births_ = 0;
+  int log_moves_ = 0;  // into the file, under load
   std::int64_t happened_ = 0;
   std::int64_t did_not_happen_ = 0;
 };
@@ -317,6 +347,9 @@ void PlayAndCheck(const std::string& durability, int cycles) {
     EXPECT_GT(game.counts().acknowledged.at(k), 0) << "of kind " << kKindNames.at(k);
   }
   EXPECT_GT(game.counts().refused, 0);
+  if (!testing::kSlowBuild) {
+    EXPECT_GT(game.log_moves(), 0);
+  }
 }
 
 TEST(CrashTest, WhatWasAcknowledgedOutlivesTheServerExactlyOnce) { PlayAndCheck("full", Cycles()); }

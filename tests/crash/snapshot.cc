@@ -16,7 +16,8 @@ constexpr db::Sql kIntegrity = "PRAGMA integrity_check";
 constexpr db::Sql kLog = "SELECT cursor, type, entity_id FROM events ORDER BY cursor";
 constexpr db::Sql kAgents = "SELECT session_id, id, name FROM agents";
 constexpr db::Sql kMessages =
-    "SELECT m.id, m.cursor, m.sender, i.agent, m.body, i.ack_at IS NOT NULL "
+    "SELECT m.id, m.cursor, m.sender, i.agent, rtrim(m.body, '.'), length(m.body), "
+    "i.ack_at IS NOT NULL "
     "FROM inbox i JOIN messages m ON m.cursor = i.cursor";
 constexpr db::Sql kUndelivered =
     "SELECT count(*) FROM messages WHERE cursor NOT IN (SELECT cursor FROM inbox)";
@@ -98,8 +99,8 @@ class Reader {
     });
     Each(kMessages, [this](const db::Row& row) {
       Add("message " + row.String(0),
-          fmt::format("cursor={} from={} to={} body={} acked={}", row.Int(1), row.Text(2),
-                      row.Text(3), row.Text(4), row.Int(5)),
+          fmt::format("cursor={} from={} to={} body={} length={} acked={}", row.Int(1), row.Text(2),
+                      row.Text(3), row.Text(4), row.Int(5), row.Int(6)),
           row.String(0));
     });
     Each(kReservations, [this](const db::Row& row) {

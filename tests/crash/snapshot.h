@@ -13,7 +13,7 @@ namespace interlock::crash {
 // may have written, in words, under a key that the client chose, with the number of its events.
 //
 //   "agent <session_id>"    id=… name=…
-//   "message <id>"          cursor=… from=… to=… body=… acked=0
+//   "message <id>"          cursor=… from=… to=… body=<without dots at its end> length=… acked=0
 //   "reservation <path>"    id=… agent=… fence=… expires=<microseconds> held   (or released)
 //   "spec <id>"             version=… title=…
 struct Thing {

@@ -21,6 +21,8 @@ using testing::HttpClient;
 // Fewer than an agent may hold, and few enough that all fit into one list.
 constexpr std::size_t kHeldMax = 100;
 
+constexpr std::size_t kLongLetter = 100'000;  // 25 pages
+
 // Of "message m-1-2" the second word.
 std::string IdIn(const std::string& key) { return key.substr(key.find(' ') + 1); }
 
@@ -64,7 +66,8 @@ Writer::Writer(int number)
 std::string Writer::inbox() const { return fmt::format("inbox-{}", number_); }
 
 void Writer::WriteUntilTheEnd(const testing::ServerProcess& server,
-                              std::atomic<std::int64_t>& answers) {
+                              std::atomic<std::int64_t>& answers, Letters letters) {
+  letters_ = letters;
   HttpClient http = server.Connect();
   http.StopRecording();
   if (!http.connected()) return;
@@ -117,7 +120,8 @@ bool Writer::Do(HttpClient& http, const Write& write) {
 // ---- Choosing ----
 
 Write Writer::Any() {
-  const auto kind = static_cast<Kind>(Below(rng_, kKindNames.size()));
+  auto kind = static_cast<Kind>(Below(rng_, kKindNames.size()));
+  if (letters_ == Letters::kLong && Below(rng_, 2) == 0) kind = Kind::kSend;
   return Below(rng_, 5) == 0 ? Harmless(kind) : Next(kind);
 }
 
@@ -129,7 +133,9 @@ Write Writer::Next(Kind kind) {
     return Register(fmt::format("{:08x}-0000-4000-8000-{:012x}", number_, ++made_));
   }
   if (kind == Kind::kAck && !message.empty()) return Ack(message);
-  if (kind == Kind::kSend || kind == Kind::kAck) return Send(NewName("m"));
+  if (kind == Kind::kSend || kind == Kind::kAck) {
+    return Send(NewName("m"), letters_ == Letters::kLong ? kLongLetter : 0);
+  }
   if (kind == Kind::kRenew && !held.empty()) return Renew(held);
   const bool enough = kind == Kind::kReserve && held_.size() >= kHeldMax;
   if ((kind == Kind::kRelease || enough) && !held.empty()) return Release(held);
@@ -147,8 +153,9 @@ Write Writer::Harmless(Kind kind) {
   const std::string spec = Some("spec", "");
   if (kind == Kind::kRegister && !agent.empty()) return Refused(Register(IdIn(agent)), 409);
   if (kind == Kind::kSend && !message.empty()) {
-    Write write = Send(IdIn(message));
-    write.text = ledger_.Text(message);
+    const std::string text = ledger_.Text(message);
+    Write write = Send(IdIn(message), std::stoull(FieldOf(text, "length")));
+    write.text = text;
     if (Below(rng_, 2) == 0) return ChangingNothing(std::move(write));
     write.body.replace(write.body.find("text-of"), 7, "another");
     return Refused(std::move(write), 409);
@@ -219,15 +226,16 @@ Write Writer::Prove() const {
           .status = 403};
 }
 
-Write Writer::Send(const std::string& id) const {
-  const std::string rest =
-      fmt::format(" from=sender-{} to={} body=text-of-{} acked=0", number_, inbox(), id);
+Write Writer::Send(const std::string& id, std::size_t length) const {
+  const std::string body = fmt::format("{:.<{}}", "text-of-" + id, length);
+  const std::string rest = fmt::format(" from=sender-{} to={} body=text-of-{} length={} acked=0",
+                                       number_, inbox(), id, body.size());
   return {.kind = Kind::kSend,
           .method = "POST",
           .target = "/api/messages",
           .body = fmt::format(
-              R"({{"project":"p","id":"{}","from":"sender-{}","to":["{}"],"body":"text-of-{}"}})",
-              id, number_, inbox(), id),
+              R"({{"project":"p","id":"{}","from":"sender-{}","to":["{}"],"body":"{}"}})", id,
+              number_, inbox(), body),
           .key = "message " + id,
           .text = "cursor=*" + rest,
           .told = [rest](const json::Object& told) {

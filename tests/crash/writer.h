@@ -40,6 +40,9 @@ struct Counts {
   std::int64_t turned_away = 0;  // by any other 503: surely not done
 };
 
+// What is sent: with long ones the log of the database grows quickly.
+enum class Letters : std::uint8_t { kShort, kLong };
+
 // One request and what it means.
 struct Write {
   Kind kind;
@@ -66,7 +69,8 @@ class Writer {
   explicit Writer(int number);
 
   // Writes until the connection ends; counts what was answered in `answers` too.
-  void WriteUntilTheEnd(const testing::ServerProcess& server, std::atomic<std::int64_t>& answers);
+  void WriteUntilTheEnd(const testing::ServerProcess& server, std::atomic<std::int64_t>& answers,
+                        Letters letters);
 
   // To whom its messages go.
   std::string inbox() const;
@@ -86,7 +90,7 @@ class Writer {
 
   Write Register(const std::string& session) const;
   Write Prove() const;  // that the token is known
-  Write Send(const std::string& id) const;
+  Write Send(const std::string& id, std::size_t length) const;  // of the body, at least
   Write Ack(const std::string& message) const;
   Write Reserve(const std::string& path) const;
   Write Renew(const std::string& held) const;
@@ -110,6 +114,7 @@ class Writer {
       keys_;                       // of the ledger, by sort, the oldest first
   std::vector<std::string> held_;  // the reservations among them that are surely held
   std::int64_t made_ = 0;
+  Letters letters_ = Letters::kShort;
   std::string token_;             // of the agent that was registered last
   std::optional<Write> unheard_;  // of the life before
 };
