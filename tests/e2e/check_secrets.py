@@ -4,12 +4,14 @@ The directory has what the suite recorded (testing/http_record.h, testing/temp_d
 
   PID.secrets       a key or token per line that a test sent
   PID.jsonl         the answers that it heard; each "token" in them was handed out
+  PID.texts         what came over its WebSockets
   written/PID-N/    every file of a directory in which it ran programs: their logs and output, the
                     databases, locks; and keys files, whose keys are secrets too
 
 A secret is at fault wherever it stands in those files, apart from the keys files themselves and the
-output of `intermute init`, whose purpose it is; and in an answer, apart from the one that hands a
-token out. One that is too short to be told from a common word is a fault of the test that chose it.
+output of `intermute init`, whose purpose it is; in a text of a WebSocket; and in an answer, apart
+from the one that hands a token out. One that is too short to be told from a common word is a fault
+of the test that chose it.
 """
 
 import json
@@ -77,6 +79,7 @@ class Suite:
         secrets = {s for s in secrets if len(s) >= SHORTEST}
         for number, body in enumerate(bodies, 1):
             self.blame(f"{pid}.jsonl:{number}", TOKEN.sub("", body).encode(), secrets)
+        self.blame(f"{pid}.texts", self.read(f"{pid}.texts"), secrets)
         for file in files:
             self.check_file(file, secrets)
 

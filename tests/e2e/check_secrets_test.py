@@ -54,6 +54,11 @@ class SecretsTest(unittest.TestCase):
         self.answer(json.dumps({"error": "unauthorized", "message": f"no key {KEY}"}))
         self.assertEqual(len(self.faults()), 1)
 
+    def test_a_secret_in_a_text_of_a_websocket_is_found(self):
+        (self.root / "7.texts").write_text(f'{{"type":"t"}}\n{{"a":"{TOKEN}"}}\n')
+        fault, = self.faults()
+        self.assertIn("7.texts", fault)
+
     def test_a_token_that_was_only_handed_out_is_a_secret(self):
         (self.root / "7.secrets").write_text("")
         (self.files / "stderr-1.txt").write_text(TOKEN)

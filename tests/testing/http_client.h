@@ -53,6 +53,7 @@ class HttpClient {
 
   // From here on nothing is written down: for a load, which says the same thousands of times.
   void StopRecording() { recorded_ = false; }
+  bool recorded() const { return recorded_; }
 
   // False when the peer no longer takes it.
   bool Send(std::string_view bytes);

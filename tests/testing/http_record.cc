@@ -78,4 +78,9 @@ void RecordSecrets(std::string_view sent) {
   }
 }
 
+void RecordText(std::string_view text) {
+  static const int kFile = OpenRecord(".texts");
+  if (kFile >= 0) WriteLine(kFile, std::string(text) + "\n");
+}
+
 }  // namespace interlock::testing

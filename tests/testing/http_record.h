@@ -22,4 +22,8 @@ void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer);
 // (tests/e2e/check_secrets.py). Thread-safe.
 void RecordSecrets(std::string_view sent);
 
+// Writes a text down that came over a WebSocket, in a third file, which is searched for secrets
+// too. Thread-safe.
+void RecordText(std::string_view text);
+
 }  // namespace interlock::testing

@@ -1,5 +1,7 @@
 #include "testing/ws_client.h"
 
+#include "testing/http_record.h"
+
 namespace interlock::testing {
 namespace {
 
@@ -118,6 +120,7 @@ std::optional<WsClient::Frame> WsClient::ReadFrame() {
   }
   if (!Fill(head.head_bytes + size)) return std::nullopt;
   frame.payload = unread().substr(head.head_bytes, size);
+  if (http_.recorded() && !control) RecordText(frame.payload);
   begin_ += head.head_bytes + size;
   if (frame.opcode == kClose) NoteClose(frame.payload);
   return frame;
