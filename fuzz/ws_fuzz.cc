@@ -3,7 +3,10 @@
 // told (RFC 6455):
 //
 // - it says frames that a client may get: whole, unmasked, of the shortest length; the events, each
-//   once, in order; one pong per ping, with its bytes; one close frame at most, and nothing after;
+//   once at most, in order; one pong per ping, with its bytes; one close frame at most, and nothing
+//   after;
+// - every ping has its pong unless the client made a mistake, and every event comes unless the
+//   client closes first or hears some types only;
 // - it closes with the code that the first mistake of the client deserves, and without a mistake
 //   with the client's own.
 //
@@ -107,6 +110,13 @@ bool IsCloseCode(int code) {
   return code <= 1003 || (code >= 1007 && code <= 1013);
 }
 
+// Of a close frame.
+int CodeIn(const Frame& frame) {
+  if (frame.payload.size() < 2) return kNoCode;
+  return static_cast<std::uint8_t>(frame.payload[0]) * 256 +
+         static_cast<std::uint8_t>(frame.payload[1]);
+}
+
 // Whether a text is no UTF-8 however it goes on; its last character is not looked at.
 bool NeverUtf8(std::string_view text) {
   while (!text.empty()) {
@@ -120,7 +130,9 @@ bool NeverUtf8(std::string_view text) {
 // What the server owes a client that said this.
 struct Owed {
   std::vector<std::string> pongs;  // by when its close is due
-  std::vector<int> codes;          // one of these; empty: nobody closed
+  std::vector<int> codes;          // one of these; 0: nobody closed
+  bool own_close = false;          // the first of them is the client's own
+  bool all_events = true;          // nothing it said may leave one out
 };
 
 // Which types the connection hears is followed only as far as there may be too many.
@@ -132,13 +144,16 @@ class Listener {
     if (!value.ok()) return kBadText;
     if (!value->is_object()) return std::nullopt;
     const json::Value* const types = value->get_object().if_contains("event_types");
+    filters_ |= types != nullptr;
     may_be_too_many_ |= types != nullptr && types->is_array() && !types->get_array().empty();
     return std::nullopt;
   }
   bool may_be_too_many() const { return may_be_too_many_; }
+  bool filters() const { return filters_; }
 
  private:
   bool may_be_too_many_ = false;
+  bool filters_ = false;
 };
 
 Owed OwedFor(std::string_view bytes) {
@@ -162,6 +177,7 @@ Owed OwedFor(std::string_view bytes) {
       // Its end is missing, but it may be wrong by what is there: then either may be noticed.
       owed.codes = {0, kProtocol, kBadText, kTooLarge};
       if (listener.may_be_too_many()) owed.codes.push_back(kPolicy);
+      owed.all_events = !listener.filters();
       return owed;
     }
     if (frame->opcode == kPing) {
@@ -170,12 +186,11 @@ Owed OwedFor(std::string_view bytes) {
     }
     if (frame->opcode == kPong) continue;
     if (frame->opcode == kClose) {
-      if (frame->payload.empty()) return close(kNormal);
-      if (frame->payload.size() == 1) return close(kProtocol);
-      const int code = static_cast<std::uint8_t>(frame->payload[0]) * 256 +
-                       static_cast<std::uint8_t>(frame->payload[1]);
-      if (!IsCloseCode(code)) return close(kProtocol);
-      return close(IsUtf8(frame->payload.substr(2)) ? code : kProtocol);
+      const int code = CodeIn(*frame);
+      owed.own_close = frame->payload.empty() ||
+                       (IsCloseCode(code) && IsUtf8(frame->payload.substr(2)));
+      if (!owed.own_close) return close(kProtocol);
+      return close(frame->payload.empty() ? kNormal : code);
     }
     if ((frame->opcode == kContinuation) != open.has_value()) return close(kProtocol);
     if (frame->opcode != kContinuation) open = frame->opcode;
@@ -210,6 +225,7 @@ std::int64_t CursorOf(const std::string& text, std::int64_t last) {
 void CheckFrames(const Owed& owed, std::string_view heard) {
   FrameReader reader(heard);
   std::int64_t last = 0;
+  std::int64_t events = 0;
   std::size_t pongs = 0;
   int code = 0;
   while (!reader.at_end()) {
@@ -217,6 +233,7 @@ void CheckFrames(const Owed& owed, std::string_view heard) {
     IL_CHECK(frame && frame->fin && code == 0);
     if (frame->opcode == kText) {
       last = CursorOf(frame->payload, last);
+      ++events;
     } else if (frame->opcode == kPong) {
       IL_CHECK(pongs < owed.pongs.size() && frame->payload == owed.pongs[pongs]);
       ++pongs;
@@ -224,12 +241,15 @@ void CheckFrames(const Owed& owed, std::string_view heard) {
       IL_CHECK(frame->opcode == kClose);
       IL_CHECK(frame->payload.size() != 1 &&
                IsUtf8(frame->payload.substr(std::min<std::size_t>(2, frame->payload.size()))));
-      code = frame->payload.empty() ? kNoCode
-                                    : static_cast<std::uint8_t>(frame->payload[0]) * 256 +
-                                          static_cast<std::uint8_t>(frame->payload[1]);
+      code = CodeIn(*frame);
     }
   }
   IL_CHECK(std::ranges::find(owed.codes, code) != owed.codes.end(), std::to_string(code));
+  const bool in_order = code == 0 || (owed.own_close && code == owed.codes.front());
+  IL_CHECK(!in_order || pongs == owed.pongs.size(), "a ping without its pong");
+  // Nobody closed, so all that was to be said was said before the client hung up.
+  const bool at_rest = code == 0 && owed.all_events;
+  IL_CHECK(!at_rest || events == FuzzServer::kEvents, "an event did not come");
 }
 
 // Frames of a client, with a mask that changes nothing.
