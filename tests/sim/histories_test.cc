@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/sqlite/connection.h"
 #include "json/parse.h"
 #include "json/value.h"
 #include "sim/linearizability.h"
@@ -39,6 +40,7 @@ using testing::HttpClient;
 using testing::ServerProcess;
 
 constexpr int kClients = 16;
+constexpr db::Sql kIntegrity = "PRAGMA integrity_check";
 const std::array<std::string, 4> kGroups = {"north", "east", "south", "west"};
 const std::array<std::string, 3> kFiles = {"/a", "/b", "/*"};
 
@@ -285,6 +287,14 @@ class Game {
     while (TakeHistory().size() < until) ASSERT_NO_FATAL_FAILURE(PlayOneLife());
   }
 
+  // What integrity_check says of the file. The server is down.
+  std::string Integrity() const {
+    const auto connection = sqlite::Connection::Open({.path = directory_ / "test.db"}).value();
+    return connection->One(kIntegrity, [](const db::Row& row) { return row.String(0); })
+        .value()
+        .value_or("");
+  }
+
   int lives() const { return lives_; }
   std::int64_t turned_away() const {
     std::int64_t sum = 0;
@@ -337,6 +347,7 @@ TEST(HistoriesTest, SomeOrderExplainsWhatClientsOfAMortalServerHeard) {
   for (const Heard heard : {Heard::kDone, Heard::kConflict, Heard::kForbidden, Heard::kGone}) {
     EXPECT_GT(std::ranges::count(history, heard, &Operation::heard), 0) << "nobody heard it";
   }
+  EXPECT_EQ(game.Integrity(), "ok");
   EXPECT_TRUE(why.empty()) << why << "the whole history is in " << WriteDown(history, why);
 }
 

@@ -22,9 +22,18 @@ constexpr db::Sql kSubject = "SELECT subject FROM messages WHERE cursor = ?1";
 constexpr db::Sql kHolds =
     "SELECT id, project, agent, pattern, is_exclusive, reason, fence, expires_at, version "
     "FROM reservations WHERE released_at IS NULL";
+constexpr db::Sql kIntegrity = "PRAGMA integrity_check";
 constexpr db::Sql kLiving = "SELECT id, last_seen FROM agents WHERE deregistered_at IS NULL";
 
 }  // namespace
+
+std::string Observer::Integrity() {
+  std::string found;
+  const auto read = connection_->ForEach(kIntegrity, [&](const db::Row& row) {
+    found += found.empty() ? row.String(0) : "; " + row.String(0);
+  });
+  return read.ok() ? found : read.error().message();
+}
 
 std::vector<LoggedEvent> Observer::Events(Cursor after) {
   std::vector<LoggedEvent> events;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "db/sqlite/connection.h"
@@ -23,6 +24,8 @@ class Observer {
   };
   // One snapshot. REQUIRES: the disk is well.
   Sight Look(Cursor after);
+  // "ok", or what integrity_check finds wrong. REQUIRES: the disk is well.
+  std::string Integrity();
 
  private:
   std::vector<LoggedEvent> Events(Cursor after);

@@ -174,6 +174,7 @@ void TurnsPromise::Granted(const Claim& claim, std::span<const HoldRow> own) {
                 [&](std::size_t pattern) { return (space.PathsOf(pattern) & ~held).none(); });
   for (const auto& [op, wait] : waits_) {
     const bool before = wait.in_line_since && *wait.in_line_since <= claim.asked_at;
+    if (before) ++checks_;
     if (!before || !Conflicts(wait.claim, more)) continue;
     violations_.Add(fmt::format("turns: {} was served at once, though {} waited since step {}",
                                 claim.agent, wait.claim.agent, *wait.in_line_since));
@@ -183,6 +184,7 @@ void TurnsPromise::Granted(const Claim& claim, std::span<const HoldRow> own) {
 void TurnsPromise::CheckAllBlocked(std::span<const HoldRow> active) {
   std::map<Op, const Waiting*> free;
   std::vector<const Waiting*> blocked;
+  checks_ += waits_.size();
   for (const auto& [op, wait] : waits_) {
     const bool in_the_way = std::ranges::any_of(
         active, [&](const HoldRow& row) { return sim::Conflicts(wait.claim, row); });

@@ -164,6 +164,8 @@ class TurnsPromise {
   void CheckAllBlocked(std::span<const HoldRow> active);
 
   std::size_t waiting() const { return waits_.size(); }
+  // How often one who waits was held against a grant, or against what holds when all is quiet.
+  std::uint64_t checks() const { return checks_; }
 
  private:
   struct Waiting {
@@ -173,6 +175,7 @@ class TurnsPromise {
   };
   Violations& violations_;
   std::map<Op, Waiting> waits_;
+  std::uint64_t checks_ = 0;
 };
 
 // What was refused is not there, and what was asked for once is there once at most. A tag names

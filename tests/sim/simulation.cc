@@ -42,6 +42,7 @@ Simulation::~Simulation() { world_->Stop(); }
 
 bool Simulation::Run(std::uint64_t steps) {
   for (std::uint64_t i = 0; i < steps && promises_.violations.empty(); ++i) Step();
+  if (world_->powered()) CheckFile();
   return promises_.violations.empty();
 }
 
@@ -129,6 +130,13 @@ void Simulation::Restart() {
   const Observer::Sight end = observer_->Look(std::max<Cursor>(0, known - kLookBack));
   promises_.log.SeeAgain(end.events, end.newest);
   See(power_lost_at_);
+  CheckFile();
+}
+
+void Simulation::CheckFile() {
+  ++stats_.integrity_checks;
+  const std::string found = observer_->Integrity();
+  if (found != "ok") promises_.violations.Add("file: integrity_check says: " + found);
 }
 
 // All comes to rest on a disk that is well. Then nobody may be left waiting for nothing, and
@@ -150,6 +158,7 @@ void Simulation::CalmDown() {
   }
   while (crowd_->ListenAll() && world_->server().healthy()) world_->Settle();
   crowd_->CheckAllHeard();
+  ++stats_.quiet_checks;
 }
 
 void Simulation::Tamper(std::string_view script) {
@@ -158,8 +167,14 @@ void Simulation::Tamper(std::string_view script) {
   IL_CHECK(ran.ok(), ran.ok() ? "" : ran.error().message());
 }
 
+// A power cut may come after the commit, and so after answers of which the crowd is about to hear.
 void Simulation::AfterWrite() {
-  if (world_->powered() && observer_) See(world_->write_began_at());
+  if (!observer_) return;
+  if (world_->powered()) return See(world_->write_began_at());
+  world_->LookAtWhatIsLeft([this] {
+    observer_ = std::make_unique<Observer>(world_->OpenToRead());
+    See(world_->write_began_at());
+  });
 }
 
 void Simulation::See(Timestamp decided_at) {
@@ -197,6 +212,8 @@ Simulation::Stats Simulation::stats() const {
   Stats stats = stats_;
   stats.events = static_cast<std::uint64_t>(promises_.log.newest());
   stats.faults = world_->faults();
+  stats.log_moves = world_->log_moves();
+  stats.turn_checks = promises_.turns.checks();
   return stats;
 }
 
@@ -204,9 +221,11 @@ std::string Simulation::Describe() const {
   const Stats now = stats();
   std::string text = fmt::format(
       "seed {} step {} trace {:016x}: {} events, {} faults, {} restarts ({} power cuts), {} clock "
-      "jumps, {} calms\n",
+      "jumps, {} calms, {} of them quiet, {} checks of turns, {} of the file, {} moves of the "
+      "log\n",
       seed_, now.steps, trace_.hash(), now.events, now.faults, now.restarts, now.power_cuts,
-      now.jumps, now.calms);
+      now.jumps, now.calms, now.quiet_checks, now.turn_checks, now.integrity_checks,
+      now.log_moves);
   for (const std::string& violation : violations()) text += "BROKEN " + violation + "\n";
   return text;
 }

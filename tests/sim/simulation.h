@@ -28,7 +28,7 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  // True: all promises held so far. Ends early when one is broken.
+  // True: all promises held so far, and the file is sound. Ends early when one is broken.
   bool Run(std::uint64_t steps);
 
   // Changes the tables behind the server's back, so that a test can show that it is noticed.
@@ -42,6 +42,10 @@ class Simulation {
     std::uint64_t power_cuts = 0;
     std::uint64_t jumps = 0;  // of the wall clock
     std::uint64_t calms = 0;
+    std::uint64_t quiet_checks = 0;      // in calms, of those who wait and of those who listen
+    std::uint64_t turn_checks = 0;       // of one who waits against a grant, or in a calm
+    std::uint64_t integrity_checks = 0;  // of the file
+    std::uint64_t log_moves = 0;         // into the file, between two batches
   };
   Stats stats() const;
   std::uint64_t trace() const { return trace_.hash(); }
@@ -58,6 +62,7 @@ class Simulation {
   World::Weather DrawWeather();
   void Restart();
   void CalmDown();
+  void CheckFile();
   void AfterWrite();
   void See(Timestamp decided_at);
   void SeeTags(const Observer::Sight& sight);

@@ -26,12 +26,22 @@ struct Sum {
   std::uint64_t jumps = 0;
   std::uint64_t restarts = 0;
   std::int64_t faults = 0;
+  std::uint64_t power_cuts = 0;
+  std::uint64_t quiet_checks = 0;
+  std::uint64_t turn_checks = 0;
+  std::uint64_t integrity_checks = 0;
+  std::uint64_t log_moves = 0;
 
   void Add(const Simulation& simulation) {
     for (const auto& [what, count] : simulation.counts().answered) answered[what] += count;
     jumps += simulation.stats().jumps;
     restarts += simulation.stats().restarts;
     faults += simulation.stats().faults;
+    power_cuts += simulation.stats().power_cuts;
+    quiet_checks += simulation.stats().quiet_checks;
+    turn_checks += simulation.stats().turn_checks;
+    integrity_checks += simulation.stats().integrity_checks;
+    log_moves += simulation.stats().log_moves;
   }
   // By kind and by all that begins with it.
   std::uint64_t Count(std::string_view kind, std::string_view ending) const {
@@ -68,6 +78,11 @@ TEST(SimulationTest, PromisesHoldForEverySeed) {
   EXPECT_GT(sum.faults, 0);
   EXPECT_GT(sum.jumps, 0U);
   EXPECT_GT(sum.restarts, 0U);
+  EXPECT_GT(sum.power_cuts, 0U);
+  EXPECT_GT(sum.quiet_checks, 0U);
+  EXPECT_GT(sum.turn_checks, 0U);
+  EXPECT_GT(sum.integrity_checks, seeds);  // not only at the end of each
+  EXPECT_GT(sum.log_moves, 0U);
   EXPECT_GT(sum.Count("wait", "ok"), 0U);
   EXPECT_GT(sum.Count("wait", "cancelled"), 0U);
   EXPECT_GT(sum.Count("reserve", "refused"), 0U);

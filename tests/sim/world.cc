@@ -20,6 +20,7 @@ using testing::Below;
 // So small that followers fall behind, and batches have neighbours.
 constexpr std::size_t kOutboxEvents = 24;
 constexpr std::size_t kBatchMax = 8;
+constexpr int kLogPagesMax = 40;  // so short a log is moved into the file every few batches
 
 // A little more than a request waits for storage.
 constexpr Duration kStorageTime = std::chrono::seconds(11);
@@ -29,6 +30,7 @@ sqlite::DatabaseOptions OptionsOf(const testing::TempDb& file, const sqlite::Fau
   options.path = file.path();
   options.busy_timeout = std::chrono::milliseconds(0);  // SQLite would wait by the machine's time
   options.batch_max = kBatchMax;
+  options.log_pages_max = kLogPagesMax;
   options.readers = 1;
   options.drive = sqlite::Drive::kByHand;
   options.vfs = vfs.name();
@@ -135,10 +137,17 @@ void World::StopServer() {
   clock_.Advance(kStorageTime);
   Settle();
   server_->Stop();
+  log_moves_ += server_->database().writer_stats().log_moves;
   Poll();
   hooks_.stopped();
   server_.reset();
   IL_CHECK(clock_.timers_waiting() == 0, "a timer outlives its server");
+}
+
+void World::LookAtWhatIsLeft(const std::function<void()>& look) {
+  vfs_.disk().PowerOn();
+  look();
+  vfs_.disk().CutPower(sqlite::Survival::kAll);
 }
 
 void World::Restart() {
@@ -157,8 +166,10 @@ void World::Poll() {
 void World::Arm(Weather weather) {
   slow_ = weather == Weather::kSlow;
   if (weather == Weather::kFair || weather == Weather::kSlow) return;
+  // Most while the commit is written, some while the log is moved into the file after it.
+  const bool late = Below(rng_, 4) == 0;
   if (weather == Weather::kPowerCut) {
-    const auto nth = static_cast<std::int64_t>(1 + Below(rng_, 6));
+    const auto nth = static_cast<std::int64_t>(1 + Below(rng_, late ? 40 : 6));
     constexpr std::array kSurvivals = {sqlite::Survival::kNothing, sqlite::Survival::kSome,
                                        sqlite::Survival::kAll};
     return vfs_.disk().CutPowerAtStep(nth, kSurvivals.at(Below(rng_, kSurvivals.size())));
@@ -170,7 +181,8 @@ void World::Arm(Weather weather) {
   constexpr std::array kEffects = {sqlite::Effect::kNothing, sqlite::Effect::kPart,
                                    sqlite::Effect::kWhole};
   sqlite::Fault fault{.op = kOps.at(Below(rng_, kOps.size()))};
-  fault.nth = static_cast<std::int64_t>(1 + Below(rng_, 3));  // a commit has few of each
+  // A commit has few of each.
+  fault.nth = static_cast<std::int64_t>(1 + Below(rng_, late ? 20 : 3));
   fault.calls = static_cast<std::int64_t>(1 + Below(rng_, 3));  // more, and SQLite would sleep
   fault.effect = kEffects.at(Below(rng_, kEffects.size()));
   if (fault.op == DiskOp::kWrite && Below(rng_, 4) == 0) fault.code = SQLITE_FULL;

@@ -105,6 +105,10 @@ class World {
   void Settle();
   bool powered() { return vfs_.disk().powered(); }
 
+  // What the power cut has left can be looked at; then the power is off as before, and the server
+  // has noticed nothing. REQUIRES: the power is off.
+  void LookAtWhatIsLeft(const std::function<void()>& look);
+
   // The server stops, in good order unless the power is off, and starts anew.
   void Restart();
 
@@ -117,6 +121,10 @@ class World {
 
   // What the disk did to us so far.
   std::int64_t faults() { return vfs_.disk().fired(); }
+  // How often the log was moved into the file between two batches.
+  std::uint64_t log_moves() {
+    return log_moves_ + (server_ ? server_->database().writer_stats().log_moves : 0);
+  }
 
  private:
   std::unique_ptr<sqlite::Connection> Open(sqlite::Access access);
@@ -133,6 +141,7 @@ class World {
   const Hooks hooks_;
   bool slow_ = false;  // the next COMMIT is
   Timestamp write_began_at_;
+  std::uint64_t log_moves_ = 0;  // of the servers before this one
   testing::FakeClock clock_;
   testing::SeededRandom random_;
   UuidMaker uuids_;
