@@ -98,7 +98,7 @@ bool Crowd::HangUp() {
   if (waits_.empty()) return false;
   auto wait = waits_.begin();
   std::advance(wait, static_cast<std::ptrdiff_t>(Below(waits_.size())));
-  promises_.turns.Leave(wait->first);
+  promises_.turns.HangUp(wait->first);
   const Cancel cancel = wait->second;
   waits_.erase(wait);
   cancel->emit(boost::asio::cancellation_type::terminal);

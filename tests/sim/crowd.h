@@ -159,6 +159,10 @@ class Crowd {
   void ListHolds(Client& client);
   void HearReserve(Client& client, const TurnsPromise::Claim& claim, const std::string& tag,
                    Result<service::Reservations::Verdict> verdict);
+  // Who asks for what a reservation holds already; of no paths when it is gone.
+  TurnsPromise::Claim ClaimTo(const std::string& id, const std::string& agent);
+  void HearRefusal(const std::string& name, const TurnsPromise::Claim& claim,
+                   const service::Reservations::Verdict& verdict);
   void CheckGranted(const TurnsPromise::Claim& claim,
                     const service::Reservations::Granted& granted);
   void CheckRefused(const TurnsPromise::Claim& claim,

@@ -16,7 +16,8 @@ void Crowd::Reserve(Client& client) {
   TurnsPromise::Claim claim{.project = client.project,
                             .agent = client.agent,
                             .exclusive = Below(3) != 0,
-                            .asked_at = step_};
+                            .asked_at = step_,
+                            .log_end = promises_.log.newest()};
   claim.patterns.push_back(Below(space.patterns().size()));
   if (Below(4) == 0) claim.patterns.push_back(Below(space.patterns().size()));
   const bool waits = Below(2) == 0;
@@ -40,7 +41,7 @@ void Crowd::Reserve(Client& client) {
       waits ? "wait" : "reserve", world_.server().reservations.Reserve(std::move(wish)),
       [this, &client, claim, tag, op, cancel](Result<Reservations::Verdict> verdict) {
         waits_.erase(op);
-        promises_.turns.Leave(op);
+        promises_.turns.Leave(op, step_);
         HearReserve(client, claim, tag, std::move(verdict));
       },
       cancel);
@@ -102,11 +103,16 @@ void Crowd::CheckGranted(const TurnsPromise::Claim& claim, const Reservations::G
   }
 }
 
-// Whatever is named is in the way: it held at that time, and overlaps.
+// Whatever is named is in the way, and overlaps: it held at that time, and so after the question
+// was asked, or it is somebody who waited.
 void Crowd::CheckRefused(const TurnsPromise::Claim& claim, const Reservations::Refused& refused) {
   if (refused.conflicts.empty()) promises_.violations.Add("refused: for no reason");
   for (const domain::Conflict& conflict : refused.conflicts) {
-    if (!conflict.reservation_id) continue;
+    if (!conflict.reservation_id) {
+      ++counts_.answered["in favour of who waits, refused"];
+      promises_.turns.Refused(claim, conflict.agent);
+      continue;
+    }
     const auto in_the_way = [&](const std::map<std::string, HoldRow>& rows) {
       const auto row = rows.find(*conflict.reservation_id);
       if (row == rows.end()) return false;
@@ -118,7 +124,7 @@ void Crowd::CheckRefused(const TurnsPromise::Claim& claim, const Reservations::R
     };
     const bool held = in_the_way(promises_.holds.rows()) ||
                       in_the_way(promises_.holds.rows_before()) ||
-                      promises_.holds.HasEnded(*conflict.reservation_id);
+                      promises_.holds.HasEndedAfter(*conflict.reservation_id, claim.log_end);
     if (!held || conflict.expires_at <= Now()) {
       promises_.violations.Add(fmt::format("refused: on account of {} of {} until {}, at {}",
                                            *conflict.reservation_id, conflict.agent,
@@ -130,7 +136,7 @@ void Crowd::CheckRefused(const TurnsPromise::Claim& claim, const Reservations::R
 void Crowd::Renew(Client& client) {
   if (client.holds.empty()) return Reserve(client);
   const std::string id = client.holds.at(Below(client.holds.size()));
-  const TurnsPromise::Claim claim{.project = client.project, .agent = client.agent};
+  const TurnsPromise::Claim claim = ClaimTo(id, client.agent);
   auto call = world_.server().reservations.Renew(
       {.id = id, .project = client.project, .agent = client.agent},
       static_cast<std::int64_t>(1 + Below(4)));
@@ -142,7 +148,26 @@ void Crowd::Renew(Client& client) {
         }
         const auto* granted = std::get_if<Reservations::Granted>(&*verdict);
         if (granted != nullptr) CheckGranted(claim, *granted);
+        HearRefusal("renew", claim, *verdict);
       });
+}
+
+TurnsPromise::Claim Crowd::ClaimTo(const std::string& id, const std::string& agent) {
+  TurnsPromise::Claim claim{.agent = agent, .asked_at = step_, .log_end = promises_.log.newest()};
+  const auto row = promises_.holds.rows().find(id);
+  if (row == promises_.holds.rows().end()) return claim;
+  claim.project = row->second.project;
+  claim.patterns = {row->second.pattern};
+  claim.exclusive = row->second.exclusive;
+  return claim;
+}
+
+void Crowd::HearRefusal(const std::string& name, const TurnsPromise::Claim& claim,
+                        const Reservations::Verdict& verdict) {
+  const auto* refused = std::get_if<Reservations::Refused>(&verdict);
+  if (refused == nullptr) return;
+  ++counts_.answered[name + " refused"];
+  CheckRefused(claim, *refused);
 }
 
 void Crowd::Release(Client& client) {
@@ -167,11 +192,13 @@ void Crowd::Transfer(Client& client) {
   auto call = world_.server().reservations.Transfer(
       {.id = id, .project = client.project, .agent = client.agent}, to);
   Launch<Reservations::Verdict>(
-      "transfer", std::move(call), [this, &client, to, id](Result<Reservations::Verdict> verdict) {
+      "transfer", std::move(call),
+      [this, &client, to, id, claim = ClaimTo(id, to)](Result<Reservations::Verdict> verdict) {
         if (!verdict.ok()) return;
+        HearRefusal("transfer", claim, *verdict);
         const auto* granted = std::get_if<Reservations::Granted>(&*verdict);
         if (granted == nullptr) return;
-        CheckGranted({.project = client.project, .agent = to}, *granted);
+        CheckGranted(claim, *granted);
         std::erase(client.holds, id);
         for (Client& other : clients_) {
           if (other.agent == to) other.holds.push_back(id);

@@ -111,7 +111,7 @@ void HoldsPromise::SeeEvents(std::span<const LoggedEvent> events) {
     if (event.type == event_type::kAgentDeregistered) living_.erase(event.entity_id);
     const bool expired = event.type == event_type::kReservationExpired;
     if (!expired && event.type != event_type::kReservationReleased) continue;
-    ended_.insert(event.entity_id);
+    ended_.emplace(event.entity_id, event.cursor);
     const auto row = rows_.find(event.entity_id);
     if (!expired || row == rows_.end()) continue;
     if (live_.contains(event.entity_id)) {
@@ -157,6 +157,39 @@ void TurnsPromise::AllStandInLine(std::uint64_t step) {
   for (auto& [op, wait] : waits_) {
     if (!wait.in_line_since) wait.in_line_since = step;
   }
+}
+
+void TurnsPromise::HangUp(Op op) {
+  const auto wait = waits_.find(op);
+  if (wait == waits_.end()) return;
+  past_[op] = {.claim = std::move(wait->second.claim)};
+  waits_.erase(wait);
+}
+
+void TurnsPromise::Leave(Op op, std::uint64_t step) {
+  HangUp(op);
+  if (const auto past = past_.find(op); past != past_.end()) past->second.left_at = step;
+}
+
+void TurnsPromise::Clear() {
+  waits_.clear();
+  past_.clear();
+}
+
+void TurnsPromise::Refused(const Claim& claim, const std::string& agent) {
+  ++checks_;
+  const auto in_the_way = [&](const Claim& other) {
+    return other.agent == agent && Conflicts(other, claim);
+  };
+  for (const auto& [op, wait] : waits_) {
+    if (in_the_way(wait.claim)) return;
+  }
+  for (const auto& [op, past] : past_) {
+    const bool since = !past.left_at || *past.left_at >= claim.asked_at;
+    if (since && in_the_way(past.claim)) return;
+  }
+  violations_.Add(fmt::format("turns: {} was refused in favour of {}, who did not wait",
+                              claim.agent, agent));
 }
 
 void TurnsPromise::ClockJumped() {

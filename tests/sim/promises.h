@@ -118,6 +118,11 @@ class HoldsPromise {
   // An event says so.
   bool WasGranted(const std::string& id) const { return granted_.contains(id); }
   bool HasEnded(const std::string& id) const { return ended_.contains(id); }
+  // The same, by an event behind that cursor.
+  bool HasEndedAfter(const std::string& id, Cursor cursor) const {
+    const auto ended = ended_.find(id);
+    return ended != ended_.end() && ended->second > cursor;
+  }
   // They may not be held at once.
   static bool Conflicts(const HoldRow& a, const HoldRow& b);
 
@@ -132,7 +137,7 @@ class HoldsPromise {
   std::map<std::string, HoldRow> before_;
   std::set<std::string> live_;  // ids
   std::set<std::string> granted_;
-  std::set<std::string> ended_;
+  std::map<std::string, Cursor> ended_;  // by the event with that cursor
   std::map<std::string, std::int64_t> fences_;  // the highest of each project, before this look
   std::map<std::string, std::set<std::int64_t>> new_fences_;  // of this look
   std::map<std::string, Timestamp> living_;                   // agents: when they were last seen
@@ -148,6 +153,7 @@ class TurnsPromise {
     std::vector<std::size_t> patterns = {};
     bool exclusive = false;
     std::uint64_t asked_at = 0;  // step
+    Cursor log_end = 0;          // at that time
   };
 
   explicit TurnsPromise(Violations& violations) : violations_(violations) {}
@@ -155,11 +161,16 @@ class TurnsPromise {
   void Wait(Op op, Claim claim) { waits_[op] = {.claim = std::move(claim)}; }
   // By now everybody who waits stands in line.
   void AllStandInLine(std::uint64_t step);
-  void Leave(Op op) { waits_.erase(op); }
+  // It hangs up: it is owed nothing any more, and may stand in the way until it has left.
+  void HangUp(Op op);
+  void Leave(Op op, std::uint64_t step);
   void ClockJumped();
-  void Clear() { waits_.clear(); }
+  void Clear();
   // `own`: what the agent held before.
   void Granted(const Claim& claim, std::span<const HoldRow> own);
+  // `claim` was refused because that agent waits: it did, since the question was asked, and for
+  // something that overlaps.
+  void Refused(const Claim& claim, const std::string& agent);
   // When all is quiet: whoever waits has somebody in its way who holds, or who waits in its turn.
   void CheckAllBlocked(std::span<const HoldRow> active);
 
@@ -173,8 +184,13 @@ class TurnsPromise {
     std::optional<std::uint64_t> in_line_since = {};
     bool jumped = false;  // the wall clock jumped meanwhile, of which nobody is told
   };
+  struct Past {
+    Claim claim;
+    std::optional<std::uint64_t> left_at = {};  // step; nothing: it has hung up, and may be there
+  };
   Violations& violations_;
   std::map<Op, Waiting> waits_;
+  std::map<Op, Past> past_;  // who waited
   std::uint64_t checks_ = 0;
 };
 

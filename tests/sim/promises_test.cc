@@ -181,6 +181,16 @@ TEST_F(PromisesTest, HoldsNeitherVanishNorComeBack) {
   EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("back after its end")));
 }
 
+TEST_F(PromisesTest, WhatHasEndedIsKnownWithItsPlaceInTheLog) {
+  See({Row("1", "a", "a/x")});
+  See({}, {{.cursor = 7, .type = "reservation.released", .entity_id = "1"}});
+  EXPECT_THAT(TakeBroken(), IsEmpty());
+  EXPECT_TRUE(promises_.holds.HasEnded("1"));
+  EXPECT_TRUE(promises_.holds.HasEndedAfter("1", 6));
+  EXPECT_FALSE(promises_.holds.HasEndedAfter("1", 7));
+  EXPECT_FALSE(promises_.holds.HasEndedAfter("2", 0));
+}
+
 TEST_F(PromisesTest, SweeperTakesNothingThatHoldsOrWhoseOwnerLives) {
   LoggedEvent swept = Event(1, event_type::kReservationExpired, "1");
   See({Row("1", "a", "a/x")});
@@ -229,9 +239,26 @@ TEST_F(PromisesTest, WhoCameLaterIsServedLater) {
   EXPECT_THAT(TakeBroken(), IsEmpty());
   turns.Granted(Wanting("b", "a/*", 4), {});
   EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("b was served at once")));
-  turns.Leave(1);
+  turns.Leave(1, 5);
   turns.Granted(Wanting("b", "a/*", 4), {});
   EXPECT_THAT(TakeBroken(), IsEmpty());
+}
+
+TEST_F(PromisesTest, WhoIsRefusedInFavourOfAnotherIsToldOfOneWhoWaits) {
+  TurnsPromise& turns = promises_.turns;
+  turns.Wait(1, Wanting("a", "a/x", 1));
+  turns.Refused(Wanting("b", "a/*", 2), "a");
+  turns.HangUp(1);  // it may stand in line until it is answered
+  turns.Refused(Wanting("b", "a/*", 3), "a");
+  turns.Leave(1, 4);
+  turns.Refused(Wanting("b", "a/*", 3), "a");  // it was there when that was asked
+  EXPECT_THAT(TakeBroken(), IsEmpty());
+  turns.Refused(Wanting("b", "a/*", 5), "a");
+  EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("in favour of a, who did not wait")));
+  turns.Wait(2, Wanting("c", "b/x", 5));
+  turns.Refused(Wanting("b", "a/*", 6), "c");  // it waits for something else
+  EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("in favour of c")));
+  EXPECT_EQ(turns.checks(), 5U);
 }
 
 TEST_F(PromisesTest, NobodyWaitsForNothing) {
