@@ -267,6 +267,13 @@ TEST(EventsFaultTest, WithFastDurabilityAPowerCutTakesNothingButTheNewest) {
   EXPECT_GT(log_moves, 0);
 }
 
+TEST(EventsFaultTest, WithFastDurabilityAPowerCutAfterAFailedSyncDoesTheSame) {
+  testing::FaultStory story = Story({.durability = sqlite::Durability::kFast});
+  for (int sync = 1; sync <= 8; ++sync) {
+    EXPECT_EQ(First(story.FailSyncAndCutPower(sync)), "");
+  }
+}
+
 TEST(EventsFaultTest, AFastServerThatNeverSyncsIsFoundOut) {
   testing::FaultStory story =
       Story({.durability = sqlite::Durability::kFast, .synchronous = "OFF"});

@@ -107,7 +107,8 @@ FaultStory::Played FaultStory::Play(FaultLife& life, Part part) const {
 
 std::string FaultStory::Judge(FaultLife& life, Part part, End end) {
   const Played played = Play(life, part);
-  faulted_ = !life.disk().powered() || life.disk().fired() > 0;
+  cut_ = !life.disk().powered();
+  faulted_ = cut_ || life.disk().fired() > 0;
   if (!played.lie.empty()) return played.lie;
   const bool unknown = played.error && played.error->code() == Errc::kOutcomeUnknown;
   ++counts_.lives;
@@ -167,6 +168,20 @@ std::vector<std::string> FaultStory::CutPower(Survival survival, int stride) {
     disk.CutPowerAtStep(nth, survival);
     return End::kCutSynced;
   });
+}
+
+std::vector<std::string> FaultStory::FailSyncAndCutPower(int sync) {
+  std::vector<std::string> lies;
+  cut_ = true;
+  for (std::int64_t nth = 1; cut_; nth += kStride) {
+    const auto life = begin_(TestSeed() + static_cast<std::uint64_t>(nth));
+    for (const auto& [name, bytes] : images_[0]) life->disk().Put(name, bytes);
+    life->disk().Inject({.op = DiskOp::kSync, .nth = sync});
+    life->disk().CutPowerAtStep(nth, Survival::kSome);
+    const std::string lie = Judge(*life, {0, steps_}, End::kCutTorn);
+    if (!lie.empty()) lies.push_back(fmt::format("sync {}, fault {}: {}", sync, nth, lie));
+  }
+  return lies;
 }
 
 std::vector<std::string> FaultStory::Fail(DiskOp op) {

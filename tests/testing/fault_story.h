@@ -75,6 +75,9 @@ class FaultStory {
   // all, and then the program ends in order, or the power goes.
   std::vector<std::string> Fail(sqlite::DiskOp op);
 
+  // The power goes as in CutPower(kSome), after the `sync`-th sync has failed.
+  std::vector<std::string> FailSyncAndCutPower(int sync);
+
   // Of all lives so far.
   struct Counts {
     int lives = 0;
@@ -114,6 +117,7 @@ class FaultStory {
   std::vector<DiskImage> images_;      // the same
   Counts counts_;
   bool faulted_ = false;  // in the last life the fault has come
+  bool cut_ = false;      // and it was the power
 };
 
 // Every row of every table, in words, and whether the file is sound. Opens the file by itself.

@@ -256,7 +256,8 @@ struct Connection::Impl {
   Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
   bool writing = false;    // between BeginExclusive and its end, unless SQLite rolled it back
   bool savepoint = false;  // one is open, with the same reservation
-  int log_pages = 0;       // after the last commit, unless LogUpkeep::kAsItGrows
+  bool log_in_doubt = false;  // see DoubtLog()
+  int log_pages = 0;          // after the last commit, unless LogUpkeep::kAsItGrows
 
   static int OnCommitted(void* impl, sqlite3* /*db*/, const char* /*name*/, int pages) {
     static_cast<Impl*>(impl)->log_pages = pages;
@@ -431,10 +432,49 @@ Result<void> Connection::RestoreFrom(const fs::path& source) {
   return copied;
 }
 
+void Connection::DoubtLog() {
+  impl_->log_in_doubt = true;
+  sqlite3_db_config(impl_->db.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+// Nobody else writes meanwhile, and whoever reads finds the same bytes.
+Result<void> Connection::WriteLogAnew() {
+  constexpr sqlite3_int64 kPiece = sqlite3_int64{64} * 1024;  // SQLite's files take 128 KiB at most
+  IL_TRY_VOID(BeginExclusive());
+  sqlite3_file* log = nullptr;
+  sqlite3_int64 size = 0;
+  int code = sqlite3_file_control(impl_->db.get(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  const bool is_open = code == SQLITE_OK && log != nullptr && log->pMethods != nullptr;
+  if (is_open) code = log->pMethods->xFileSize(log, &size);
+  std::string bytes;
+  for (sqlite3_int64 at = 0; code == SQLITE_OK && at < size; at += kPiece) {
+    bytes.resize(static_cast<std::size_t>(std::min(kPiece, size - at)));
+    const int count = static_cast<int>(bytes.size());
+    code = log->pMethods->xRead(log, bytes.data(), count, at);
+    if (code == SQLITE_OK) code = log->pMethods->xWrite(log, bytes.data(), count, at);
+  }
+  Rollback();
+  if (code != SQLITE_OK) return ErrorFrom(code, impl_->db.get(), "writing the log anew");
+  return {};
+}
+
+Result<Connection::Moved> Connection::MoveLog(int mode) {
+  sqlite3* const db = impl_->db.get();
+  if (impl_->log_in_doubt) {
+    IL_TRY_VOID(WriteLogAnew());
+    impl_->log_in_doubt = false;  // a sync that fails now puts it in doubt again
+    const int keep = impl_->options.upkeep == LogUpkeep::kByCaller ? 1 : 0;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep, nullptr);
+  }
+  Moved moved;
+  const int code = sqlite3_wal_checkpoint_v2(db, "main", mode, &moved.log_pages, &moved.moved);
+  if (code == SQLITE_OK) return moved;
+  if (code != SQLITE_BUSY) DoubtLog();
+  return ErrorFrom(code, db, "moving the log into the file");
+}
+
 Result<void> Connection::Checkpoint() {
-  const int code = sqlite3_wal_checkpoint_v2(impl_->db.get(), "main", SQLITE_CHECKPOINT_TRUNCATE,
-                                             nullptr, nullptr);
-  if (code != SQLITE_OK) return ErrorFrom(code, impl_->db.get(), "emptying the log");
+  IL_TRY_VOID(MoveLog(SQLITE_CHECKPOINT_TRUNCATE));
   return {};
 }
 
@@ -447,14 +487,12 @@ Result<void> Connection::CheckpointWithoutWaiting() {
 
 Result<bool> Connection::TidyLog(int pages) {
   if (std::exchange(impl_->log_pages, 0) <= pages) return false;
-  sqlite3* const db = impl_->db.get();
-  int left = 0;
-  int moved = 0;
-  const int code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &left, &moved);
-  if (code == SQLITE_BUSY) return false;
-  if (code != SQLITE_OK) return ErrorFrom(code, db, "moving the log into the file");
+  const Result<Moved> moved = MoveLog(SQLITE_CHECKPOINT_PASSIVE);
+  if (!moved && moved.error().code() == Errc::kBusy) return false;
+  if (!moved) return moved.error();
   // A long-lived writer begins the log anew by itself, in the room that is there.
-  if (impl_->options.upkeep != LogUpkeep::kByCaller || left != moved) return moved > 0;
+  const bool whole = moved->log_pages == moved->moved;
+  if (impl_->options.upkeep != LogUpkeep::kByCaller || !whole) return moved->moved > 0;
   // That it was moved is known to the index only, and that ends with the last process that has it
   // open: the next one would find a log as long as before, and write behind it.
   const Result<void> emptied = CheckpointWithoutWaiting();

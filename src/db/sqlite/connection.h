@@ -119,6 +119,11 @@ class Connection final : public db::Connection, public db::Migratable {
   // than `pages` at this connection's last commit. With LogUpkeep::kByCaller it also empties the
   // log if nobody else is using it. True: what the log holds, or a part of it, is in the file.
   Result<bool> TidyLog(int pages);
+  // What the log holds can be read, but a sync of it may have failed, and no later one brings its
+  // pages to the disk: a power cut while they are moved would leave some in the file and none in
+  // the log. The next move therefore writes the log over itself first. Known by itself after a move
+  // that failed; closing then leaves the log where it is.
+  void DoubtLog();
   // How SQLite would run `sql`: the lines of EXPLAIN QUERY PLAN. For tests.
   Result<std::vector<std::string>> QueryPlan(const db::Sql& sql);
   // Rows inserted, changed or removed since it was opened, also those that were rolled back later.
@@ -133,6 +138,12 @@ class Connection final : public db::Connection, public db::Migratable {
 
  private:
   struct Impl;
+  struct Moved {
+    int log_pages = 0;
+    int moved = 0;  // of them, into the file
+  };
+  Result<Moved> MoveLog(int mode);
+  Result<void> WriteLogAnew();
   explicit Connection(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

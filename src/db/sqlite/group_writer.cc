@@ -42,8 +42,13 @@ void GroupWriter::Run() {
 // What fails here fails no write: the log just grows until it works.
 void GroupWriter::TidyLog() {
   if (connection_ == nullptr) return;
-  const Result<bool> moved = connection_->TidyLog(options_.log_pages_max);
-  if (!moved || !*moved) return;
+  try {
+    const Result<bool> moved = connection_->TidyLog(options_.log_pages_max);
+    if (!moved || !*moved) return;
+  } catch (...) {
+    connection_.reset();  // see (9)
+    return;
+  }
   MutexLock lock(mutex_);
   ++stats_.log_moves;
 }
@@ -243,6 +248,7 @@ Result<void> GroupWriter::Begin() {
 
 Result<void> GroupWriter::SettleLog() {
   if (log_settled_) return {};
+  connection_->DoubtLog();
   IL_TRY_VOID(connection_->Checkpoint());
   log_settled_ = true;
   return {};

@@ -278,6 +278,23 @@ TEST_F(GroupWriterTest, ALogThatIsTooLongIsMovedIntoTheFileAfterTheAnswers) {
   EXPECT_GT(writes, 1U);  // the first one alone is not too long
 }
 
+// SQLite's own files take 128 KiB at a time, so that such a log is written anew in pieces.
+TEST_F(GroupWriterTest, ALongLogThatWasThereBeforeIsMovedIntoTheFileFirst) {
+  const auto before = temp_.Open();
+  ASSERT_TRUE(before
+                  ->RunScript("PRAGMA wal_autocheckpoint=0; CREATE TABLE big(x);"
+                              "INSERT INTO big VALUES (randomblob(3000000))")
+                  .ok());
+  const std::string log = temp_.path().string() + "-wal";
+  ASSERT_GT(std::filesystem::file_size(log), 3'000'000U);
+  MakeWriter();
+  Submit("a", Insert(1));
+  writer_->StepOnce();
+  EXPECT_EQ(Answers(), "a:ok");
+  EXPECT_EQ(Rows(), "1");
+  EXPECT_LT(std::filesystem::file_size(log), 100'000U);
+}
+
 TEST_F(GroupWriterTest, StatisticsTellQueueBatchesAndCommitTime) {
   TickingClock ticking;
   GroupWriter writer(temp_.Open(), reopen_, {.drive = Drive::kByHand}, ticking);
