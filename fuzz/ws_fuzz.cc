@@ -187,8 +187,8 @@ Owed OwedFor(std::string_view bytes) {
     if (frame->opcode == kPong) continue;
     if (frame->opcode == kClose) {
       const int code = CodeIn(*frame);
-      owed.own_close = frame->payload.empty() ||
-                       (IsCloseCode(code) && IsUtf8(frame->payload.substr(2)));
+      owed.own_close =
+          frame->payload.empty() || (IsCloseCode(code) && IsUtf8(frame->payload.substr(2)));
       if (!owed.own_close) return close(kProtocol);
       return close(frame->payload.empty() ? kNormal : code);
     }

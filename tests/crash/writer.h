@@ -89,7 +89,7 @@ class Writer {
   Write Again(const Write& unheard) const;
 
   Write Register(const std::string& session) const;
-  Write Prove() const;  // that the token is known
+  Write Prove() const;                                          // that the token is known
   Write Send(const std::string& id, std::size_t length) const;  // of the body, at least
   Write Ack(const std::string& message) const;
   Write Reserve(const std::string& path) const;

@@ -450,8 +450,8 @@ class LorisTest : public AttackTest {
       }
       if (i % 10 == 0) crowd.push_back(std::make_unique<Loris>(server_->port(), kDeaf));
     }
-    const auto connected = std::ranges::count_if(
-        crowd, [](const auto& loris) { return loris->connected(); });
+    const auto connected =
+        std::ranges::count_if(crowd, [](const auto& loris) { return loris->connected(); });
     EXPECT_EQ(connected, std::ssize(crowd));
     int most = 0;
     const auto end = steady_clock::now() + limit;

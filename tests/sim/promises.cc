@@ -188,8 +188,8 @@ void TurnsPromise::Refused(const Claim& claim, const std::string& agent) {
     const bool since = !past.left_at || *past.left_at >= claim.asked_at;
     if (since && in_the_way(past.claim)) return;
   }
-  violations_.Add(fmt::format("turns: {} was refused in favour of {}, who did not wait",
-                              claim.agent, agent));
+  violations_.Add(
+      fmt::format("turns: {} was refused in favour of {}, who did not wait", claim.agent, agent));
 }
 
 void TurnsPromise::ClockJumped() {

@@ -137,7 +137,7 @@ class HoldsPromise {
   std::map<std::string, HoldRow> before_;
   std::set<std::string> live_;  // ids
   std::set<std::string> granted_;
-  std::map<std::string, Cursor> ended_;  // by the event with that cursor
+  std::map<std::string, Cursor> ended_;         // by the event with that cursor
   std::map<std::string, std::int64_t> fences_;  // the highest of each project, before this look
   std::map<std::string, std::set<std::int64_t>> new_fences_;  // of this look
   std::map<std::string, Timestamp> living_;                   // agents: when they were last seen

@@ -224,8 +224,7 @@ std::string Simulation::Describe() const {
       "jumps, {} calms, {} of them quiet, {} checks of turns, {} of the file, {} moves of the "
       "log\n",
       seed_, now.steps, trace_.hash(), now.events, now.faults, now.restarts, now.power_cuts,
-      now.jumps, now.calms, now.quiet_checks, now.turn_checks, now.integrity_checks,
-      now.log_moves);
+      now.jumps, now.calms, now.quiet_checks, now.turn_checks, now.integrity_checks, now.log_moves);
   for (const std::string& violation : violations()) text += "BROKEN " + violation + "\n";
   return text;
 }

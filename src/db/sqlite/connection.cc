@@ -252,10 +252,10 @@ struct Connection::Impl {
   TransactionGuard guard;  // `db` points to it
   EagerWait wait = {};     // and to it
   DbPtr db;
-  Statements statements;   // of Execute; dies before `db`
-  Statements controls;     // BEGIN and its like, kept apart: allowed here is not allowed there
-  bool writing = false;    // between BeginExclusive and its end, unless SQLite rolled it back
-  bool savepoint = false;  // one is open, with the same reservation
+  Statements statements;      // of Execute; dies before `db`
+  Statements controls;        // BEGIN and its like, kept apart: allowed here is not allowed there
+  bool writing = false;       // between BeginExclusive and its end, unless SQLite rolled it back
+  bool savepoint = false;     // one is open, with the same reservation
   bool log_in_doubt = false;  // see DoubtLog()
   int log_pages = 0;          // after the last commit, unless LogUpkeep::kAsItGrows
 

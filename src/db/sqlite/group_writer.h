@@ -89,7 +89,7 @@ class GroupWriter {
     std::uint64_t failed = 0;   // surely not committed
     std::uint64_t unknown = 0;  // of unknown outcome
     std::uint64_t reopened = 0;
-    std::uint64_t log_moves = 0;  // into the file, see (7)
+    std::uint64_t log_moves = 0;     // into the file, see (7)
     std::size_t batch_size_max = 0;  // writes in the largest successful commit
     Duration commit_time_sum{0};     // inside successful COMMITs
     Duration commit_time_max{0};

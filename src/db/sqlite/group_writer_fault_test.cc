@@ -368,10 +368,10 @@ TEST(GroupWriterPowerTest, APowerCutAfterFailedSyncsLeavesTheTruth) {
     for (const Effect effect : {Effect::kNothing, Effect::kPart}) {
       for (int calls = 1; calls <= 3; ++calls) {
         int nth = 1;
-        while (!HasFailure() && FailSyncThenCutPower(company, {.op = DiskOp::kSync,
-                                                               .nth = nth,
-                                                               .calls = calls,
-                                                               .effect = effect}) > 0) {
+        while (!HasFailure() &&
+               FailSyncThenCutPower(
+                   company, {.op = DiskOp::kSync, .nth = nth, .calls = calls, .effect = effect}) >
+                   0) {
           ++nth;
         }
         EXPECT_GT(nth, 3);
