@@ -187,6 +187,10 @@ void Simulation::See(Timestamp decided_at) {
     trace_.Say("  {} {} {} by {} at {}", event.cursor, event.type, event.entity_id, event.agent,
                event.created_at.micros);
   }
+  // A batch whose slow commit failed was run again, at a later time than it began.
+  for (const LoggedEvent& event : sight.events) {
+    if (event.type.starts_with("reservation.")) decided_at = std::max(decided_at, event.created_at);
+  }
   promises_.log.See(sight.events, sight.pruned_through, world_->server().feed.stats().published);
   promises_.holds.See(sight.holds, sight.events, decided_at);
   promises_.holds.SeeAgents(sight.living);
