@@ -36,8 +36,12 @@ struct Turn {
 // A place in the queue, given up in any case.
 class Place {
  public:
-  Place(WaitQueue& queue, WaitQueue::Ticket ticket) : queue_(queue), ticket_(ticket) {}
-  ~Place() { queue_.Leave(ticket_, granted_); }
+  Place(WaitQueue& queue, WaitQueue::Ticket ticket, Clock& clock)
+      : queue_(queue), ticket_(ticket), clock_(clock) {}
+  ~Place() {
+    queue_.Leave(ticket_, granted_, clock_.Now());
+    if (may_hold_in_) queue_.LookAgainIn(*may_hold_in_);
+  }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
@@ -47,11 +51,15 @@ class Place {
           {.reservation_id = one.id, .agent = one.agent, .expires_at = one.expires_at});
     }
   }
+  // Perhaps something was granted in the project, which those behind must find out themselves.
+  void MayHoldIn(std::string project) { may_hold_in_ = std::move(project); }
 
  private:
   WaitQueue& queue_;
   const WaitQueue::Ticket ticket_;
+  Clock& clock_;
   std::vector<WaitQueue::Hold> granted_;
+  std::optional<std::string> may_hold_in_;
 };
 
 // An alarm that sets a signal, put off in any case.
@@ -194,7 +202,7 @@ class Reservations::Attempt {
     wanted->until = owner.clock_.Now() + patience;
     IL_CO_TRY(const WaitQueue::Ticket ticket,
               owner.waits_.Join(std::move(wanted), [signal] { signal->Set(); }));
-    Place place(owner.waits_, ticket);
+    Place place(owner.waits_, ticket, owner.clock_);
     while (true) {
       if (auto circle = owner.waits_.Deadlock(ticket); !circle.empty()) {
         co_return Verdict(Deadlocked{std::move(circle)});
@@ -206,10 +214,12 @@ class Reservations::Attempt {
                          .waits = true,
                          .must_live = !how.standing.left};
       Result<Tried> tried = co_await Try(owner, claims, turn);
+      const bool unknown = !tried.ok() && tried.error().code() == Errc::kOutcomeUnknown;
+      if (unknown) place.MayHoldIn(claims->project);
       const bool gone = co_await HasHungUp();
       if (gone) {
         // Nobody will hear of a grant. One of unknown outcome may be one.
-        if (tried.ok() || tried.error().code() == Errc::kOutcomeUnknown) owner.Undo(claims);
+        if (tried.ok() || unknown) owner.Undo(claims);
         co_return NobodyWaits();
       }
       if (!tried.ok()) co_return std::move(tried).error();

@@ -485,6 +485,25 @@ TEST_F(ReservationsServiceTest, ACircleThroughAGrantIsFound) {
   EXPECT_FALSE(a.get().ok());
 }
 
+// a is granted x, for which b waits, while a waits for what b holds on another connection.
+TEST_F(ReservationsServiceTest, ACircleThroughAGrantToWhoWaitsElsewhereIsFound) {
+  const Reservation x = Grant("c", "x");
+  Grant("b", "y");
+  auto first = BeginWait("a", "x");
+  auto b = BeginWait("b", "x");
+  auto second = BeginWait("a", "y");
+  ASSERT_TRUE(Release(x, "c").ok());
+  ASSERT_TRUE(std::holds_alternative<Granted>(first.get().value()));
+  const auto answer = second.get();
+  ASSERT_TRUE(answer.ok());
+  const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&*answer);
+  ASSERT_NE(deadlocked, nullptr);
+  EXPECT_THAT(deadlocked->agents, ElementsAre("a", "b"));
+  EXPECT_FALSE(b.answered()) << "a may let go of x yet";
+  reservations_.StopWaits();
+  EXPECT_FALSE(b.get().ok());
+}
+
 TEST_F(ReservationsServiceTest, OnlyWhoListensHearsOfARefusal) {
   std::vector<domain::Event> heard;
   Reservations telling(

@@ -75,7 +75,7 @@ void WaitQueue::Change(Waiter& waiter, const std::function<void(Blockers&)>& cha
   if (RestUntil(waiter) != before) waiter.wake();
 }
 
-void WaitQueue::Leave(Ticket ticket, std::span<const Hold> granted) {
+void WaitQueue::Leave(Ticket ticket, std::span<const Hold> granted, Timestamp now) {
   MutexLock lock(mutex_);
   const auto leaving = waiters_.find(ticket);
   if (leaving == waiters_.end()) return;
@@ -87,6 +87,7 @@ void WaitQueue::Leave(Ticket ticket, std::span<const Hold> granted) {
     if (!in_the_way || waiter.blockers.waits.empty()) continue;
     Change(waiter, [&](Blockers& blockers) { Replace(blockers, ticket, granted); });
   }
+  if (in_the_way && !granted.empty()) BreakCirclesOf(granted.front().agent, now);
 }
 
 void WaitQueue::Gone(std::span<const std::string> reservation_ids) {
@@ -257,6 +258,12 @@ void WaitQueue::BreakCircles(Ticket ticket, Timestamp now) {
       if (may_know) loser.deadlock.push_back(wanted.agent);
     }
     loser.wake();
+  }
+}
+
+void WaitQueue::BreakCirclesOf(std::string_view agent, Timestamp now) {
+  for (const auto& [ticket, waiter] : waiters_) {
+    if (waiter.wanted->agent == agent) BreakCircles(ticket, now);
   }
 }
 

@@ -73,9 +73,11 @@ class WaitQueue {
   Result<Ticket> Join(std::shared_ptr<const Wanted> wanted, std::function<void()> wake)
       IL_EXCLUDES(mutex_);
 
-  // Nothing is heard of the ticket any more; those behind it may be free to go. Idempotent. What it
-  // was granted, if it was, is this, one per pattern: it is in the way in its place.
-  void Leave(Ticket ticket, std::span<const Hold> granted = {}) IL_EXCLUDES(mutex_);
+  // Nothing is heard of the ticket any more; those behind it may be free to go. Idempotent.
+  void Leave(Ticket ticket) IL_EXCLUDES(mutex_) { Leave(ticket, {}, {}); }
+  // It was granted this at `now`, one hold per pattern (nothing: it gave up). They are in the way
+  // in its place, which closes a circle when the agent waits for something else as well.
+  void Leave(Ticket ticket, std::span<const Hold> granted, Timestamp now) IL_EXCLUDES(mutex_);
 
   // The waits in the project that began before `before`, in their order.
   struct Earlier {
@@ -164,6 +166,8 @@ class WaitQueue {
   // Of every circle that this wait closes, the youngest gives up. Who can only be known to be part
   // of one by looking again looks again, and closes it then.
   void BreakCircles(Ticket ticket, Timestamp now) IL_REQUIRES(mutex_);
+  // The same of every wait of the agent, which holds something now that others waited behind.
+  void BreakCirclesOf(std::string_view agent, Timestamp now) IL_REQUIRES(mutex_);
 
   const std::size_t waiters_max_;
   mutable Mutex mutex_;

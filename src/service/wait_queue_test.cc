@@ -88,11 +88,11 @@ TEST_F(WaitQueueTest, WhatAnEarlierWaitWasGrantedTakesItsPlace) {
     const Blockers in_the_way = {.holds = {{"rd", "d"}}, .waits = {{e, 1}}};
     if (during_a_try) {
       queue_.BeginTry(a);
-      queue_.Leave(e, granted);
+      queue_.Leave(e, granted, now_);
       EXPECT_EQ(EndTry(a, in_the_way), Next::kSleep);
     } else {
       EXPECT_EQ(Try(a, in_the_way), Next::kSleep);
-      queue_.Leave(e, granted);
+      queue_.Leave(e, granted, now_);
     }
     const Ticket again = Join("e");
     EXPECT_EQ(Try(again, {.holds = {{"ra", "a"}}}), Next::kGiveUp);
@@ -122,7 +122,7 @@ TEST_F(WaitQueueTest, ItRestsUntilAllThatIsInTheWayHasRunOut) {
 
   EXPECT_EQ(Try(b, {.holds = {{"r7", "z", {7}}}, .waits = {{a, 0}}}), Next::kSleep);
   EXPECT_EQ(queue_.RestUntil(b), WaitQueue::kNever) << "a comes first";
-  queue_.Leave(a, std::vector<Hold>{{"ra", "a", {20}}});
+  queue_.Leave(a, std::vector<Hold>{{"ra", "a", {20}}}, now_);
   EXPECT_EQ(woken_["b"], 1);
   EXPECT_EQ(queue_.RestUntil(b), Timestamp{20});
   queue_.LookAgainIn("p");
@@ -277,9 +277,38 @@ TEST_F(WaitQueueTest, WhoWaitsBehindAWaitOfAnAgentDoesNotWaitForAllOfIt) {
   EXPECT_EQ(Try(a, {.holds = {{"rc", "c"}}}), Next::kSleep);
   EXPECT_EQ(Try(b, {.holds = {{"rc", "c"}}, .waits = {{a, 0}}}), Next::kSleep);
   EXPECT_EQ(Try(other, {.holds = {{"rb", "b"}}}), Next::kSleep) << "a holds nothing";
-  queue_.Leave(a, std::vector<Hold>{{"ra", "a"}});
-  EXPECT_EQ(Try(b, {.holds = {{"ra", "a"}}}), Next::kSleep) << "now it does";
+  queue_.Leave(a, std::vector<Hold>{{"ra", "a"}}, now_);  // now it does
+  EXPECT_EQ(woken_["a"], 1);
   EXPECT_THAT(queue_.Deadlock(other), ElementsAre("a", "b"));
+  EXPECT_EQ(queue_.RestUntil(other), std::nullopt) << "it gives up at once";
+}
+
+// a is granted what b and c wait for, and waits for both of them elsewhere.
+TEST_F(WaitQueueTest, EveryCircleThatAGrantClosesIsBroken) {
+  const Ticket granted = Join("a");
+  const Ticket b = Join("b");
+  const Ticket c = Join("c");
+  const Ticket a = Join("a");
+  EXPECT_EQ(Try(granted, {.holds = {{"rx", "x"}}}), Next::kSleep);
+  EXPECT_EQ(Try(c, {.waits = {{granted, 0}}}), Next::kSleep);
+  EXPECT_EQ(Try(a, {.holds = {{"rb", "b"}, {"rc", "c", {5}}}}), Next::kSleep);
+  EXPECT_EQ(Try(b, {.waits = {{granted, 0}, {c, 0}}}), Next::kSleep);
+  now_ = {6};
+  queue_.Leave(granted, std::vector<Hold>{{"ra", "a", {20}}}, now_);
+  EXPECT_THAT(queue_.Deadlock(a), ElementsAre("a", "b")) << "rc has run out";
+  EXPECT_THAT(queue_.Deadlock(b), IsEmpty());
+  EXPECT_THAT(queue_.Deadlock(c), IsEmpty());
+}
+
+TEST_F(WaitQueueTest, AGrantThatClosesNoCircleEndsNoWait) {
+  const Ticket granted = Join("a");
+  const Ticket b = Join("b");
+  const Ticket elsewhere = Join("a", "q");
+  EXPECT_EQ(Try(b, {.waits = {{granted, 0}}}), Next::kSleep);
+  EXPECT_EQ(Try(elsewhere, {.holds = {{"rb", "b"}}}), Next::kSleep) << "another a and b";
+  queue_.Leave(granted, std::vector<Hold>{{"ra", "a"}}, now_);
+  EXPECT_THAT(queue_.Deadlock(b), IsEmpty());
+  EXPECT_THAT(queue_.Deadlock(elsewhere), IsEmpty());
 }
 
 TEST_F(WaitQueueTest, EveryCircleThatOneClosesIsBroken) {

@@ -242,6 +242,30 @@ void TurnsPromise::CheckAllBlocked(std::span<const HoldRow> active) {
   }
 }
 
+void TurnsPromise::CheckNoCircle(std::span<const HoldRow> active) {
+  std::map<std::string, std::set<std::string>> behind;  // agent: whose holds it waits for
+  for (const auto& [op, wait] : waits_) {
+    if (wait.jumped) continue;
+    for (const HoldRow& row : active) {
+      if (sim::Conflicts(wait.claim, row)) behind[wait.claim.agent].insert(row.agent);
+    }
+  }
+  // Whoever waits for nobody that waits is in no circle: what is left without them is one.
+  const auto is_free = [&](const auto& one) {
+    return std::ranges::none_of(one.second,
+                                [&](const std::string& holder) { return behind.contains(holder); });
+  };
+  while (true) {
+    const auto free = std::ranges::find_if(behind, is_free);
+    if (free == behind.end()) break;
+    behind.erase(free);
+  }
+  if (behind.empty()) return;
+  std::string agents;
+  for (const auto& [agent, holders] : behind) agents += " " + agent;
+  violations_.Add("turns: a circle that nobody was told of, of some of" + agents);
+}
+
 // ---- TagsPromise
 
 void TagsPromise::Answered(const std::string& tag, Outcome outcome) {

@@ -173,6 +173,8 @@ class TurnsPromise {
   void Refused(const Claim& claim, const std::string& agent);
   // When all is quiet: whoever waits has somebody in its way who holds, or who waits in its turn.
   void CheckAllBlocked(std::span<const HoldRow> active);
+  // And no agents wait for what they hold themselves, each for the next one's.
+  void CheckNoCircle(std::span<const HoldRow> active);
 
   std::size_t waiting() const { return waits_.size(); }
   // How often one who waits was held against a grant, or against what holds when all is quiet.

@@ -275,6 +275,22 @@ TEST_F(PromisesTest, NobodyWaitsForNothing) {
   EXPECT_EQ(TakeBroken().size(), 3U);
 }
 
+TEST_F(PromisesTest, NoCircleOfWaitsIsLeft) {
+  TurnsPromise& turns = promises_.turns;
+  const std::vector holds = {Row("1", "a", "a/x"), Row("2", "b", "a/y"), Row("3", "c", "b/x")};
+  turns.Wait(1, Wanting("a", "a/y", 1));
+  turns.Wait(2, Wanting("b", "b/x", 2));
+  turns.Wait(3, Wanting("d", "a/*", 3));  // behind the others, and in nobody's way
+  turns.CheckNoCircle(holds);
+  EXPECT_THAT(TakeBroken(), IsEmpty());
+  turns.Wait(4, Wanting("c", "a/x", 4));
+  turns.CheckNoCircle(holds);
+  EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("a circle that nobody was told of")));
+  turns.ClockJumped();
+  turns.CheckNoCircle(holds);
+  EXPECT_THAT(TakeBroken(), IsEmpty());
+}
+
 // ---- Tags
 
 TEST_F(PromisesTest, WhatWasRefusedIsNotThere) {

@@ -155,6 +155,7 @@ void Simulation::CalmDown() {
       if (row.expires_at > world_->clock().Now()) active.push_back(row);
     }
     promises_.turns.CheckAllBlocked(active);
+    promises_.turns.CheckNoCircle(active);
   }
   while (crowd_->ListenAll() && world_->server().healthy()) world_->Settle();
   crowd_->CheckAllHeard();
