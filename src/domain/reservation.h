@@ -23,8 +23,8 @@ struct Reservation {
   bool literal = false;  // the pattern is a path, whatever characters it has
   Access access = Access::kShared;
   std::string reason = {};
-  std::int64_t fence = 0;  // rises from grant to grant in a project; a refresh keeps it
-  Timestamp created_at = {};
+  std::int64_t fence = 0;     // rises from grant to grant in a project; a refresh keeps it
+  Timestamp created_at = {};  // when it was granted, to this agent
   Timestamp expires_at = {};
   std::optional<Timestamp> released_at = {};
 

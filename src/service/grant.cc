@@ -139,6 +139,13 @@ Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Tim
   return conflicts.error();
 }
 
+// What is granted anew, whoever held it before, is held since then, under a fence of its own.
+Result<Reservation> Anew(db::Transaction& tx, Reservation granted, Timestamp now) {
+  granted.created_at = now;
+  IL_TRY(granted.fence, store::TakeFence(tx, granted.project));
+  return granted;
+}
+
 // One attempt to grant.
 class Granting {
  public:
@@ -356,7 +363,7 @@ Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref
       IL_TRY(const std::int64_t held,
              store::CountHeldBy(tx.connection(), own.project, own.agent, rules.now));
       if (held >= rules.held_max) return TooMany(held, 1, rules);
-      IL_TRY(own.fence, store::TakeFence(tx, own.project));
+      IL_TRY(own, Anew(tx, std::move(own), rules.now));
       anew = true;
     }
   }
@@ -383,7 +390,7 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
          store::CountHeldBy(tx.connection(), own.project, to_agent, rules.now));
   if (to_agent != own.agent && held >= rules.held_max) return TooMany(held, 1, rules);
   own.agent = to_agent;
-  IL_TRY(own.fence, store::TakeFence(tx, own.project));
+  IL_TRY(own, Anew(tx, std::move(own), rules.now));
   IL_TRY_VOID(store::UpdateReservation(tx, own));
   IL_TRY_VOID(store::AppendReservationEvent(tx, event_type::kReservationTransferred, own, ref.agent,
                                             rules.now));

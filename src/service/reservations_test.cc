@@ -207,11 +207,14 @@ TEST_F(ReservationsServiceTest, WhoMayDoWhatWithAReservation) {
   EXPECT_EQ(Run(reservations_.Get({.id = held.id, .project = "q"})).error().http_status(), 404);
   EXPECT_EQ(Run(reservations_.Release({.id = "none", .agent = "a"})).error().http_status(), 404);
 
+  clock_.Advance(minutes(1));
   const Reservation moved =
       std::get<Granted>(Run(reservations_.Transfer({.id = held.id, .agent = "a"}, "b")).value())
           .reservations.at(0);
   EXPECT_EQ(moved.agent, "b");
   EXPECT_GT(moved.fence, held.fence);
+  EXPECT_EQ(moved.created_at, clock_.Now()) << "b holds it since now";
+  EXPECT_EQ(Run(reservations_.Get({.id = held.id})).value(), moved);
   EXPECT_EQ(Release(held, "a").error().http_status(), 403);
   EXPECT_TRUE(Release(held, "b").ok());
   EXPECT_EQ(Release(held, "b").error().http_status(), 404);
@@ -227,6 +230,7 @@ TEST_F(ReservationsServiceTest, WhatRanOutIsRenewedOnlyWhereNobodyElseCame) {
       std::get<Granted>(Run(reservations_.Renew(ref, 5)).value()).reservations.at(0);
   EXPECT_EQ(again.id, held.id);
   EXPECT_GT(again.fence, held.fence) << "a new grant";
+  EXPECT_EQ(again.created_at, clock_.Now()) << "as of now";
   clock_.Advance(minutes(6));
   Grant("b", "x");
   EXPECT_THAT(std::get<Refused>(Run(reservations_.Renew(ref, 5)).value()).conflicts, SizeIs(1));
@@ -261,7 +265,8 @@ TEST_F(ReservationsServiceTest, NothingThatIsRenewedBecomesShorterOrLosesItsReas
   const Reservation held = std::get<Granted>(Reserve(wish)).reservations.at(0);
   const Verdict renewed = Run(reservations_.Renew({.id = held.id, .agent = "a"}, 5)).value();
   EXPECT_EQ(std::get<Granted>(renewed).reservations.at(0), held);
-  EXPECT_EQ(Grant("a", "x"), held);
+  clock_.Advance(minutes(1));
+  EXPECT_EQ(Grant("a", "x"), held) << "with the time of its grant";
 }
 
 TEST_F(ReservationsServiceTest, WhoWaitsToShareIsNotInTheWayOfWhoShares) {

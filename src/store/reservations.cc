@@ -105,8 +105,8 @@ constexpr db::Sql kInsert =
 
 // reservations' primary key.
 constexpr db::Sql kUpdate =
-    "UPDATE reservations SET agent = ?2, reason = ?3, fence = ?4, expires_at = ?5, "
-    "released_at = ?6, version = version + 1 WHERE id = ?1";
+    "UPDATE reservations SET agent = ?2, reason = ?3, fence = ?4, created_at = ?5, "
+    "expires_at = ?6, released_at = ?7, version = version + 1 WHERE id = ?1";
 
 // reservations_held_by, once per agent of the list.
 constexpr std::size_t kAgentsPerStatement = 64;
@@ -376,8 +376,8 @@ Result<void> InsertReservation(db::Transaction& tx, const Reservation& reservati
 
 Result<void> UpdateReservation(db::Transaction& tx, const Reservation& reservation) {
   IL_TRY_VOID(tx->Run(kUpdate, reservation.id, reservation.agent, reservation.reason,
-                      reservation.fence, reservation.expires_at.micros,
-                      ReleasedMicros(reservation)));
+                      reservation.fence, reservation.created_at.micros,
+                      reservation.expires_at.micros, ReleasedMicros(reservation)));
   return {};
 }
 

@@ -92,7 +92,8 @@ Result<std::int64_t> TakeFence(db::Transaction& tx, std::string_view project);
 Result<void> InsertReservation(db::Transaction& tx, const domain::Reservation& reservation,
                                const glob::Pattern& pattern);
 
-// Agent, reason, fence, expires_at and released_at become as given; the rest never changes.
+// Agent, reason, fence, created_at, expires_at and released_at become as given; the rest never
+// changes.
 Result<void> UpdateReservation(db::Transaction& tx, const domain::Reservation& reservation);
 
 // Removes claims that ran out before `expired_before` and were not released, and whose owner was

@@ -177,6 +177,20 @@ TEST_F(AskTest, WhoSaysWhoSinceWhenWhyUntilWhenAndWhetherAlive) {
   EXPECT_EQ(Shown({"who", "docs/x", "--project", "web"}), "nobody holds docs/x in web\n");
 }
 
+TEST_F(AskTest, WhoSaysSinceWhenTheNewHolderHoldsWhatWasHandedOn) {
+  const std::string id = Reserve("ann", "src/**");
+  const auto since = [&] {
+    const json::Value who = Answered({"who", "src/x", "--project", "web"});
+    return Text(who.at("holders").as_array().at(0), "since");
+  };
+  const std::string before = since();
+  ASSERT_EQ(Ask("POST", "/api/reservations/" + id + "/transfer", R"({"to_agent":"bob"})",
+                "X-Agent-ID: ann\r\n")
+                .status,
+            200);
+  EXPECT_NE(since(), before);
+}
+
 TEST_F(AskTest, WhoTakesDirectoriesAndPatternsAndPathsThatLookLikePatterns) {
   const std::string ann = Register("web", "ann");
   Reserve(ann, "app/[id]/page.tsx", R"(,"literal":true)");
