@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/time_text.h"
@@ -129,9 +130,9 @@ Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, co
 
 // Nobody else was granted what it holds: a clock that was set back may have brought it to life
 // after that. What is too much to compare counts as not alone, as a renewal of it would be refused.
-Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Timestamp now) {
+Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Timestamp now,
+                        glob::Budget& budget) {
   IL_TRY(const glob::Pattern pattern, store::ParseClaim(held.pattern, held.literal));
-  glob::Budget budget;
   const auto conflicts = store::FindConflicts(
       connection, {held.project, held.agent, pattern, held.access}, now, Duration(0), budget);
   if (conflicts.ok()) return conflicts->empty();
@@ -435,12 +436,21 @@ Result<std::vector<Reservation>> UndoGrant(db::Transaction& tx, const Claims& cl
 }
 
 Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string>& project,
-                            const std::string& agent, Duration lease, Timestamp now) {
+                            const std::string& agent, Duration lease, Timestamp now,
+                            glob::Budget& budget) {
   IL_TRY(auto held, ListHeld(tx.connection(), project, agent, now));
+  std::ranges::sort(held, {}, &Reservation::expires_at);  // what must be kept soonest comes first
+  std::map<std::string, bool> disputable;                 // by project
   for (Reservation& one : held) {
     if (one.expires_at >= now + lease) continue;
-    IL_TRY(const bool alone, HoldsAlone(tx.connection(), one, now));
-    if (!alone) continue;
+    const auto [known, is_new] = disputable.try_emplace(one.project, false);
+    if (is_new) {
+      IL_TRY(known->second, store::WasGrantedAfter(tx.connection(), one.project, now));
+    }
+    if (known->second) {
+      IL_TRY(const bool alone, HoldsAlone(tx.connection(), one, now, budget));
+      if (!alone) continue;
+    }
     one.expires_at = now + lease;
     IL_TRY_VOID(store::UpdateReservation(tx, one));
     IL_TRY_VOID(

@@ -11,6 +11,7 @@
 #include "db/connection.h"
 #include "domain/mailbox.h"
 #include "domain/reservation.h"
+#include "glob/budget.h"
 #include "glob/pattern.h"
 #include "service/reservations.h"
 #include "service/wait_queue.h"
@@ -87,10 +88,12 @@ Result<std::vector<domain::Reservation>> UndoGrant(db::Transaction& tx, const Cl
                                                    Timestamp now);
 
 // Everything that the agent holds, in the project or (nothing) in every one. What another holds as
-// well, since a clock was set back, is left to run out.
+// well, since a clock was set back, is left to run out; so is, where a clock may have been, what
+// the budget does not suffice to compare. Elsewhere nothing is compared.
 Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string>& project,
-                            const std::string& agent, Duration lease, Timestamp now);
-// The same; gives what it released.
+                            const std::string& agent, Duration lease, Timestamp now,
+                            glob::Budget& budget);
+// Ends all of it; gives what it released.
 Result<std::vector<domain::Reservation>> ReleaseAllHeldBy(db::Transaction& tx,
                                                           const std::optional<std::string>& project,
                                                           const std::string& agent, Timestamp now);

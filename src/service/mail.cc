@@ -206,8 +206,9 @@ Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending) {
       .project = message.project, .sender = message.sender, .thread_id = message.thread_id};
   if (sending.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
   IL_TRY(auto facts, store::FindRecipientFacts(connection, query, sending.everybody));
-  IL_TRY_VOID(
-      FindSharedWork(connection, message.project, message.sender, message.created_at, facts));
+  glob::Budget budget;
+  IL_TRY_VOID(FindSharedWork(connection, message.project, message.sender, message.created_at, facts,
+                             budget));
   return JudgeAll(message, facts, sending.contact);
 }
 
@@ -233,8 +234,9 @@ Result<Delivery> WriteBroadcast(const Post& post, Message message) {
   db::Connection& connection = post.tx.connection();
   IL_TRY(auto facts, store::FindAudienceFacts(connection, message.project, message.sender));
   if (facts.empty()) return Delivery{};
-  IL_TRY_VOID(
-      FindSharedWork(connection, message.project, message.sender, message.created_at, facts));
+  glob::Budget budget;
+  IL_TRY_VOID(FindSharedWork(connection, message.project, message.sender, message.created_at, facts,
+                             budget));
   message.addresses.to.reserve(facts.size());
   for (const RecipientFacts& agent : facts) message.addresses.to.push_back(agent.agent);
   Judged judged = JudgeAll(message, facts, Mail::Contact::kMail);

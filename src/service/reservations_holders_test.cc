@@ -17,9 +17,11 @@
 #include "base/log.h"
 #include "service/agents.h"
 #include "service/bent_database.h"
+#include "service/grant.h"
 #include "service/mail.h"
 #include "service/reservations.h"
 #include "service/reservations_fixture.h"
+#include "service/shared_work.h"
 #include "service/sweeper.h"
 #include "testing/captured_log.h"
 #include "testing/on_threads.h"
@@ -156,6 +158,47 @@ TEST_F(HoldersTest, AHeartbeatAfterTheClockWasSetBackKeepsNothingThatAnotherHold
   ASSERT_TRUE(Run(agents_.Heartbeat({.id = id}, {.renew_minutes = 60})).ok());
   EXPECT_EQ(Run(reservations_.Get({.id = held.id})).value(), held);
   EXPECT_EQ(Run(reservations_.Get({.id = own.id})).value().expires_at, clock_.Now() + minutes(60));
+}
+
+// What is compared for one heartbeat is bounded, and nothing is in a project whose clock was never
+// set back, however much is held there.
+TEST_F(HoldersTest, AHeartbeatComparesOnlyWhereAClockWasSetBackAndOnlySoMuch) {
+  std::vector<Reservation> held;
+  for (const char* file : {"x", "y", "z"}) {
+    held.push_back(Grant("a", file));
+    clock_.Advance(seconds(1));
+  }
+  Grant("b", "**/*.b");
+  const auto renew = [&](std::int64_t steps) {
+    const auto connection = file_.Open();
+    EXPECT_TRUE(connection->BeginExclusive().ok());
+    db::Transaction tx(*connection);
+    glob::Budget budget(steps);
+    EXPECT_TRUE(RenewAllHeldBy(tx, std::nullopt, "a", minutes(60), clock_.Now(), budget).ok());
+    EXPECT_TRUE(connection->Commit().ok());
+  };
+  const auto renewed = [&] {
+    std::vector<bool> all;
+    for (const Reservation& one : held) {
+      const Reservation now = Run(reservations_.Get({.id = one.id})).value();
+      all.push_back(now.expires_at == clock_.Now() + minutes(60));
+      EXPECT_TRUE(all.back() || now == one) << "it is as it was";
+    }
+    return all;
+  };
+  renew(0);
+  EXPECT_THAT(renewed(), ElementsAre(true, true, true));
+
+  for (Reservation& one : held) one = Run(reservations_.Get({.id = one.id})).value();
+  clock_.Advance(minutes(10));
+  Grant("b", "elsewhere");
+  clock_.JumpWallClock(-minutes(1));  // after the last grant
+  renew(0);
+  EXPECT_THAT(renewed(), ElementsAre(false, false, false));
+  renew(100);  // one row each
+  EXPECT_THAT(renewed(), ElementsAre(true, false, false)) << "one budget for all";
+  renew(10'000);
+  EXPECT_THAT(renewed(), ElementsAre(true, true, true));
 }
 
 TEST_F(HoldersTest, WhoLeavesReleasesWhatItHeldAndThoseWhoWaitGoOn) {
@@ -303,6 +346,31 @@ TEST_F(HoldersTest, AutoLetsThoseWriteWhoseWorkOverlaps) {
               ElementsAre(shy));
   clock_.Advance(minutes(31));
   EXPECT_THAT(send("near"), IsEmpty()) << "its work is over";
+}
+
+TEST_F(HoldersTest, ForAllWhoAreAskedAboutSharedWorkThereIsOneBudget) {
+  for (const char* agent : {"sender", "a", "b", "c"}) {
+    ASSERT_TRUE(
+        Run(reservations_.Reserve({.project = "p", .agent = agent, .patterns = {"src/*"}})).ok());
+  }
+  const auto asked = [&](std::int64_t steps) {
+    std::vector<store::RecipientFacts> facts(3);
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      facts[i].agent = std::string(1, static_cast<char>('a' + i));
+      facts[i].policies.mail = domain::ContactPolicy::kAuto;
+    }
+    glob::Budget budget(steps);
+    EXPECT_TRUE(
+        FindSharedWork(*file_.Open(), "p", "sender", clock_.Now(), facts, budget).ok());
+    std::vector<bool> share;
+    for (const store::RecipientFacts& one : facts) share.push_back(one.holds_overlap);
+    return share;
+  };
+  EXPECT_THAT(asked(glob::Budget::kStepsDefault), ElementsAre(true, true, true));
+  EXPECT_THAT(asked(0), ElementsAre(false, false, false));
+  std::int64_t enough = 0;  // for one of them
+  while (!asked(enough)[0]) ++enough;
+  EXPECT_THAT(asked(enough), ElementsAre(true, false, false));
 }
 
 TEST_F(HoldersTest, TheSweeperTakesFromTheDeadAndNeverFromTheLiving) {

@@ -64,6 +64,11 @@ constexpr db::Sql kFindSame =
     "AND r.expires_at > ?3 AND r.canonical = ?4 AND r.is_exclusive = ?5 "
     "ORDER BY r.expires_at DESC LIMIT 1";
 
+// reservations_of_project.
+constexpr db::Sql kGrantedAfter =
+    "SELECT id FROM reservations WHERE released_at IS NULL AND project = ?1 AND created_at > ?2 "
+    "LIMIT 1";
+
 // reservations_held_by.
 constexpr db::Sql kCountHeldBy =
     "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND project = ?1 AND agent = ?2 "
@@ -149,6 +154,7 @@ constexpr db::NamedSql kStatements[] = {
     IL_SQL(kInsert),      IL_SQL(kUpdate),      IL_SQL(kSweep),         IL_SQL(kPruneReleased),
     IL_SQL(kCountActive), IL_SQL(kFindSame),    IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
     IL_SQL(kHeldByAny),   IL_SQL(kFindExpired), IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
+    IL_SQL(kGrantedAfter),
 };
 
 // The columns in the order of the statements above.
@@ -308,6 +314,13 @@ Result<std::optional<Reservation>> FindSame(db::Connection& connection, const Cl
                                             Timestamp now) {
   return connection.One(kFindSame, ReservationFrom, claim.project, claim.agent, now.micros,
                         claim.pattern.canonical(), claim.access == Access::kExclusive);
+}
+
+Result<bool> WasGrantedAfter(db::Connection& connection, std::string_view project, Timestamp now) {
+  IL_TRY(const auto found,
+         connection.One(
+             kGrantedAfter, [](const db::Row& row) { return row.String(0); }, project, now.micros));
+  return found.has_value();
 }
 
 Result<std::int64_t> CountHeldBy(db::Connection& connection, std::string_view project,

@@ -53,6 +53,11 @@ Result<std::optional<domain::Reservation>> FindUnchanged(db::Connection& connect
 Result<std::optional<domain::Reservation>> FindSame(db::Connection& connection, const Claim& claim,
                                                     Timestamp now);
 
+// Is there a claim, not released, that was granted after `now`? Only in a project where the clock
+// was set back since, and only there can two that conflict hold at once: the later of them was
+// granted when the other had run out.
+Result<bool> WasGrantedAfter(db::Connection& connection, std::string_view project, Timestamp now);
+
 // How many claims of the agent hold in the project right now.
 Result<std::int64_t> CountHeldBy(db::Connection& connection, std::string_view project,
                                  std::string_view agent, Timestamp now);
