@@ -373,6 +373,50 @@ TEST_F(ReservationsServiceTest, WhatCannotBeShownToBeHeldIsForThoseWhoWait) {
   EXPECT_FALSE(waiting.get().ok());
 }
 
+constexpr db::Sql kCopyHolds =
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 34000) "
+    "INSERT INTO reservations (id, project, agent, pattern, literal, canonical, prefix, "
+    "is_exclusive, reason, fence, created_at, expires_at) SELECT id || i, project, agent, pattern, "
+    "literal, canonical, prefix, is_exclusive, reason, fence, created_at, expires_at "
+    "FROM reservations, n";
+
+TEST_F(ReservationsServiceTest, WhatIsTooMuchToCompareIsRefusedAndWritesNothing) {
+  Grant("b", "**/*.b");
+  {
+    const auto connection = file_.Open();
+    ASSERT_TRUE(connection->BeginExclusive().ok());
+    db::Transaction tx(*connection);
+    ASSERT_TRUE(tx->Run(kCopyHolds).ok());
+    ASSERT_TRUE(connection->Commit().ok());
+  }
+  const auto refused = Run(reservations_.Reserve(Wish("a", {"src/x.b"})));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().http_status(), 400);
+  EXPECT_EQ(refused.error().slug(), "pattern_too_complex");
+  const auto checked = Run(reservations_.Check({.project = "p", .pattern = "src/x.b"}));
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().slug(), "pattern_too_complex");
+  EXPECT_THAT(Events(), ElementsAre("reservation.created"));
+  EXPECT_THAT(Run(reservations_.ListOfAgent("p", "a")).value(), IsEmpty());
+}
+
+// b waits for much that is far from what a asks for, but takes long to tell from it, and for that.
+TEST_F(ReservationsServiceTest, WhatIsTooMuchToCompareWithThoseWhoWaitIsRefused) {
+  Reservations roomy(*storage_, clock_, uuids_, {}, {});
+  Grant("c", "y");
+  Reservations::Wish wish = Wish("b", {});
+  for (int i = 0; i < 20; ++i) wish.patterns.push_back("*" + std::string(3900 + i, 'y') + "/*");
+  wish.patterns.insert(wish.patterns.end(), {"y", "*x"});
+  wish.patience = seconds(20);
+  auto waiting = Begin(roomy, wish);
+  const auto refused = Run(roomy.Reserve(Wish("a", {"*" + std::string(3900, 'x') + "*"})));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().slug(), "pattern_too_complex");
+  EXPECT_THAT(Run(roomy.ListOfAgent("p", "a")).value(), IsEmpty());
+  roomy.StopWaits();
+  EXPECT_FALSE(waiting.get().ok());
+}
+
 TEST_F(ReservationsServiceTest, WhoWaitsGetsWhatRunsOutWithoutASweep) {
   Grant("a", "x");
   clock_.Advance(minutes(30) - seconds(5));

@@ -107,6 +107,28 @@ TEST_F(ReservationsTest, AConflictSaysAllThatIsKnownOfWhatIsInTheWay) {
                                               .witness = "src/main.cc"}));
 }
 
+// However small the budget: it finds what is in the way, or says that it could not.
+TEST_F(ReservationsTest, WhatIsTooMuchToCompareIsNeverTakenForFree) {
+  for (int i = 0; i < 20; ++i) Grant("b", "**/*.x" + std::to_string(i));
+  Grant("b", "src/*a*b*.c");
+  const glob::Pattern claim = ParseClaim("src/*b*a*.c", false).value();
+  int too_complex = 0;
+  int found = 0;
+  for (std::int64_t steps = 0; found < 10; ++steps) {
+    glob::Budget budget(steps);
+    const auto conflicts = FindConflicts(connection(), {"p", "a", claim, Access::kExclusive},
+                                         clock_.Now(), minutes(5), budget);
+    if (conflicts.ok()) {
+      ASSERT_EQ(conflicts->size(), 1U) << steps;
+      ++found;
+    } else {
+      ASSERT_EQ(conflicts.error().code(), Errc::kPatternTooComplex) << steps;
+      ++too_complex;
+    }
+  }
+  EXPECT_GT(too_complex, 20 * 60) << "to read a row costs, too";
+}
+
 TEST_F(ReservationsTest, AnUnregisteredHolderIsNamedByItsId) {
   Grant("ghost", "a");
   const auto conflicts = Conflicts("b", "a");
