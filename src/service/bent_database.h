@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "base/result.h"
@@ -20,6 +21,11 @@ class BentDatabase final : public db::Database {
   };
   explicit BentDatabase(db::Database& inner) : inner_(inner) {}
   void BendNextWrite(Bend bend) { bend_ = bend; }
+  // Called on the writer's thread after each write function that succeeded, before the commit; an
+  // error undoes the write and is told in its place. To be set before the first write.
+  void AfterEachWrite(std::function<Result<void>(db::Transaction&)> after) {
+    after_ = std::move(after);
+  }
   std::size_t writes() const { return writes_; }
   std::size_t reads() const { return reads_; }
 
@@ -33,7 +39,7 @@ class BentDatabase final : public db::Database {
       ++writes_;
       Result<void> result = fn(tx);
       if (bend == Bend::kBusyAfterwards) return Error(Errc::kBusy, "database is locked");
-      return result;
+      return result.ok() && after_ ? after_(tx) : result;
     };
     auto tell = [bend, done = std::move(done)](Result<void> result) {
       if (bend == Bend::kUnknownAfterwards) result = Error(Errc::kOutcomeUnknown, "who knows");
@@ -47,6 +53,7 @@ class BentDatabase final : public db::Database {
  private:
   db::Database& inner_;
   std::atomic<Bend> bend_ = Bend::kNone;
+  std::function<Result<void>(db::Transaction&)> after_;
   std::atomic<std::size_t> writes_ = 0;  // runs of write functions
   std::atomic<std::size_t> reads_ = 0;
 };

@@ -104,6 +104,16 @@ Result<void> CheckAgent(std::string_view field, std::string_view id, const Limit
 
 Error NobodyWaits() { return {Errc::kCancelled, "nobody waits any more"}; }
 
+bool IsUnknown(const Result<Tried>& tried) {
+  return !tried.ok() && tried.error().code() == Errc::kOutcomeUnknown;
+}
+
+// A try that may have granted something.
+bool MayHold(const Result<Tried>& tried) {
+  return IsUnknown(tried) ||
+         (tried.ok() && std::holds_alternative<Reservations::Granted>(tried->verdict));
+}
+
 awaitable<bool> HasHungUp() {
   const auto state = co_await boost::asio::this_coro::cancellation_state;
   co_return state.cancelled() != boost::asio::cancellation_type::none;
@@ -214,12 +224,10 @@ class Reservations::Attempt {
                          .waits = true,
                          .must_live = !how.standing.left};
       Result<Tried> tried = co_await Try(owner, claims, turn);
-      const bool unknown = !tried.ok() && tried.error().code() == Errc::kOutcomeUnknown;
-      if (unknown) place.MayHoldIn(claims->project);
+      if (IsUnknown(tried)) place.MayHoldIn(claims->project);
       const bool gone = co_await HasHungUp();
       if (gone) {
-        // Nobody will hear of a grant. One of unknown outcome may be one.
-        if (tried.ok() || unknown) owner.Undo(claims);
+        if (MayHold(tried)) owner.Undo(claims);  // nobody will hear of it
         co_return NobodyWaits();
       }
       if (!tried.ok()) co_return std::move(tried).error();
@@ -272,15 +280,20 @@ GrantRules Reservations::Rules() const {
   return {.now = clock_.Now(), .grace = options_.heartbeat_grace, .held_max = options_.held_max};
 }
 
-// Takes back what the claims were granted, unless the agent has asked for it again since.
-void Reservations::Undo(std::shared_ptr<const Claims> claims) {
+// Takes back what the claims were granted, unless the agent has asked for it again since. If that
+// fails `tries` times it is left to run out.
+void Reservations::Undo(std::shared_ptr<const Claims> claims, int tries) {
   using Released = std::vector<Reservation>;
-  auto undo = [this, claims = std::move(claims)](db::Transaction& tx) {
-    return UndoGrant(tx, *claims, clock_.Now());
+  auto undo = [this, claims](db::Transaction& tx) { return UndoGrant(tx, *claims, clock_.Now()); };
+  auto tell = [this, claims, tries](const Result<Released>& released) {
+    if (!released.ok() && tries > 1) return Undo(claims, tries - 1);
+    // What may have ended, also in a try before; to be told too often does no harm.
+    std::vector<std::string> ids;
+    ids.reserve(claims->all.size());
+    for (const Claims::One& one : claims->all) ids.push_back(one.id);
+    waits_.Gone(ids);
   };
-  storage_.Write<Released>(std::move(undo), [this](const Result<Released>& released) {
-    if (released.ok()) TellGone(*released);
-  });
+  storage_.Write<Released>(std::move(undo), std::move(tell));
 }
 
 // A grant that its agent is about to hear of.
@@ -325,10 +338,18 @@ awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {
   IL_CO_TRY(auto claims, Attempt::Prepare(*this, std::move(wish)));
   const bool waits = patience.count() > 0;
   const Turn first = {.refusal = waits ? Refusal::kGoesOn : Refusal::kToBeTold, .waits = waits};
-  IL_CO_TRY(Tried tried, co_await Attempt::Try(*this, claims, first));
-  const Attempt::Patience how = {patience, reach, tried.standing};
-  const bool in_the_way = std::holds_alternative<Refused>(tried.verdict);
-  Verdict verdict = Hear(std::move(tried));
+  Result<Tried> tried = co_await Attempt::Try(*this, claims, first);
+  if (waits) {
+    const bool gone = co_await HasHungUp();
+    if (gone) {
+      if (MayHold(tried)) Undo(claims);
+      co_return NobodyWaits();
+    }
+  }
+  if (!tried.ok()) co_return std::move(tried).error();
+  const Attempt::Patience how = {patience, reach, tried->standing};
+  const bool in_the_way = std::holds_alternative<Refused>(tried->verdict);
+  Verdict verdict = Hear(*std::move(tried));
   if (in_the_way && waits) {
     IL_CO_TRY(verdict, co_await Attempt::Wait(*this, claims, how));
   }

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +27,7 @@
 #include "service/reservations_fixture.h"
 #include "service/shared_work.h"
 #include "service/sweeper.h"
+#include "store/reservations.h"
 #include "testing/captured_log.h"
 #include "testing/on_threads.h"
 
@@ -84,6 +89,10 @@ class HoldersTest : public ReservationsTest {
             ->ForEach(kEventTypes, [&](const db::Row& row) { types.push_back(row.String(0)); })
             .ok());
     return types;
+  }
+  Texts LastEvents(std::size_t count) {
+    const Texts all = Events();
+    return {all.end() - static_cast<std::ptrdiff_t>(std::min(count, all.size())), all.end()};
   }
   std::int64_t Rows() {
     return *file_.Open()->One(kRows, [](const db::Row& row) { return row.Int(0); }).value();
@@ -269,6 +278,66 @@ TEST_F(HoldersTest, WhatMayHaveEndedIsLookedAtAgain) {
   storage.Stop();
 }
 
+// Whose client hangs up while the write of its grant runs: nobody heard of it, so it is taken back,
+// also when that fails at first, and the next one is served.
+TEST_F(HoldersTest, WhatIsGrantedToOneThatHasHungUpIsTakenBack) {
+  const struct {
+    bool waits_first;
+    bool fails_once;
+  } kCases[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+  for (const auto& one : kCases) {
+    SCOPED_TRACE(std::to_string(one.waits_first) + std::to_string(one.fails_once));
+    const std::string path = "x" + std::to_string(one.waits_first) + std::to_string(one.fails_once);
+    BentDatabase bent(*database_);
+    Storage storage(bent, system_clock_);
+    Reservations reservations(storage, clock_, uuids_, {}, {});
+    const Strand strand = MakeStrand();
+    boost::asio::cancellation_signal hang_up;
+    bool granted = false;  // these are the writer's
+    int undone = 0;
+    bent.AfterEachWrite([&](db::Transaction& tx) -> Result<void> {
+      IL_TRY(const auto held, store::CountHeldBy(tx.connection(), "p", "a", clock_.Now()));
+      if (held > 0 && !std::exchange(granted, true)) {
+        std::promise<void> emitted;
+        boost::asio::post(strand, [&] {
+          hang_up.emit(boost::asio::cancellation_type::terminal);
+          emitted.set_value();
+        });
+        emitted.get_future().get();
+      } else if (granted && held == 0 && undone++ == 0 && one.fails_once) {
+        return Error(Errc::kIo, "the disk is away");
+      }
+      return {};
+    });
+    const auto wish = [&](const std::string& agent) {
+      return Reservations::Wish{.project = "p",
+                                .agent = agent,
+                                .patterns = {path},
+                                .access = Access::kExclusive,
+                                .patience = seconds(20)};
+    };
+    std::optional<Reservation> before;
+    if (one.waits_first) before = Grant("c", path);
+    auto gone = Spawn(reservations.Reserve(wish("a")), strand, hang_up);
+    if (one.waits_first) {
+      while (reservations.waiting() == 0) std::this_thread::yield();
+    } else {
+      EXPECT_EQ(gone.get().error().code(), Errc::kCancelled);
+    }
+    auto next = Begin(reservations, wish("b"));
+    if (one.waits_first) {
+      ASSERT_TRUE(Run(reservations.Release({.id = before->id, .agent = "c"})).ok());
+      EXPECT_EQ(gone.get().error().code(), Errc::kCancelled);
+    }
+    EXPECT_TRUE(std::holds_alternative<Granted>(next.get().value()));
+    const auto of_a = Run(reservations.ListOfAgent("p", "a")).value();
+    EXPECT_TRUE(of_a.at(0).released_at);
+    EXPECT_THAT(LastEvents(3),
+                ElementsAre("reservation.created", "reservation.released", "reservation.created"));
+    storage.Stop();
+  }
+}
+
 // Whoever deregistered before may ask, as anybody may, and wait.
 TEST_F(HoldersTest, WhoLeftBeforeWaitsLikeAnybody) {
   const std::string id = Register().id;
@@ -360,8 +429,7 @@ TEST_F(HoldersTest, ForAllWhoAreAskedAboutSharedWorkThereIsOneBudget) {
       facts[i].policies.mail = domain::ContactPolicy::kAuto;
     }
     glob::Budget budget(steps);
-    EXPECT_TRUE(
-        FindSharedWork(*file_.Open(), "p", "sender", clock_.Now(), facts, budget).ok());
+    EXPECT_TRUE(FindSharedWork(*file_.Open(), "p", "sender", clock_.Now(), facts, budget).ok());
     std::vector<bool> share;
     for (const store::RecipientFacts& one : facts) share.push_back(one.holds_overlap);
     return share;

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_future.hpp>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -59,6 +64,19 @@ class ServiceTest : public ::testing::Test {
     return *std::move(result);
   }
 
+  // The same for a coroutine that `cancel` cancels, to be emitted on `strand`; returns at once.
+  using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+  Strand MakeStrand() { return boost::asio::make_strand(io_); }
+  template <typename T>
+  static std::future<T> Spawn(boost::asio::awaitable<T> coroutine, const Strand& strand,
+                              boost::asio::cancellation_signal& cancel) {
+    auto result = std::make_shared<std::promise<T>>();
+    boost::asio::co_spawn(
+        strand, Tell(std::move(coroutine), result),
+        boost::asio::bind_cancellation_slot(cancel.slot(), boost::asio::detached));
+    return result->get_future();
+  }
+
   testing::FakeClock clock_;
   testing::SeededRandom random_;
   testing::TempDb file_;
@@ -71,6 +89,12 @@ class ServiceTest : public ::testing::Test {
   static boost::asio::awaitable<void> Keep(boost::asio::awaitable<T> coroutine,
                                            std::optional<T>& result) {
     result.emplace(co_await std::move(coroutine));
+  }
+  template <typename T>
+  static boost::asio::awaitable<void> Tell(boost::asio::awaitable<T> coroutine,
+                                           std::shared_ptr<std::promise<T>> result) {
+    co_await boost::asio::this_coro::throw_if_cancelled(false);
+    result->set_value(co_await std::move(coroutine));
   }
 
   boost::asio::io_context io_;
