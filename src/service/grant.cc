@@ -312,6 +312,27 @@ Result<Reservation> EndReservation(db::Transaction& tx, Reservation reservation,
   return reservation;
 }
 
+// What was handed on by `by` is a new grant.
+Result<Tried> WriteTransfer(db::Transaction& tx, Reservation moved, const std::string& by,
+                            Timestamp now) {
+  IL_TRY(moved, Anew(tx, std::move(moved), now));
+  IL_TRY_VOID(store::UpdateReservation(tx, moved));
+  IL_TRY_VOID(
+      store::AppendReservationEvent(tx, event_type::kReservationTransferred, moved, by, now));
+  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(moved)}}};
+}
+
+// Of what is handed to an agent that holds the same already it has one: its own, of which the other
+// becomes a part, as if it had asked for it again.
+Result<Tried> Merge(db::Transaction& tx, Reservation handed, Reservation its_own,
+                    const GrantRules& rules) {
+  its_own.expires_at = std::max(its_own.expires_at, handed.expires_at);
+  if (!handed.reason.empty()) its_own.reason = handed.reason;
+  const std::string by = handed.agent;
+  IL_TRY_VOID(EndReservation(tx, std::move(handed), by, rules.now));
+  return WriteTransfer(tx, std::move(its_own), by, rules.now);
+}
+
 domain::Message LetterToHolder(const Reservation& taken, const Reservations::Ref& ref,
                                const std::string& reason, Timestamp now) {
   return {.project = taken.project,
@@ -387,15 +408,16 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
                               rules.now, rules.grace, budget));
   std::erase_if(conflicts, [&](const Conflict& one) { return one.reservation_id == own.id; });
   if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
-  IL_TRY(const std::int64_t held,
-         store::CountHeldBy(tx.connection(), own.project, to_agent, rules.now));
-  if (to_agent != own.agent && held >= rules.held_max) return TooMany(held, 1, rules);
+  if (to_agent != own.agent) {
+    const store::Claim claim = {own.project, to_agent, pattern, own.access};
+    IL_TRY(auto same, store::FindSame(tx.connection(), claim, rules.now));
+    if (same) return Merge(tx, std::move(own), *std::move(same), rules);
+    IL_TRY(const std::int64_t held,
+           store::CountHeldBy(tx.connection(), own.project, to_agent, rules.now));
+    if (held >= rules.held_max) return TooMany(held, 1, rules);
+  }
   own.agent = to_agent;
-  IL_TRY(own, Anew(tx, std::move(own), rules.now));
-  IL_TRY_VOID(store::UpdateReservation(tx, own));
-  IL_TRY_VOID(store::AppendReservationEvent(tx, event_type::kReservationTransferred, own, ref.agent,
-                                            rules.now));
-  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(own)}}};
+  return WriteTransfer(tx, std::move(own), ref.agent, rules.now);
 }
 
 Result<Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,

@@ -71,7 +71,8 @@ Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRul
 // One that ran out, and that the agent has asked for again since: that one is renewed instead.
 Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
                                const GrantRules& rules);
-// Refused when what the owner keeps, or anybody else holds, is in the way of the new owner.
+// Refused when what the owner keeps, or anybody else holds, is in the way of the new owner. What
+// the new owner holds the same way already takes it in, and is what was granted.
 Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& ref,
                                   const std::string& to_agent, const GrantRules& rules);
 Result<domain::Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,

@@ -97,7 +97,8 @@ class Reservations {
   boost::asio::awaitable<Result<Verdict>> Renew(Ref ref, std::int64_t ttl_minutes);
 
   // To another agent, as a new grant. Of its owner only, while it holds. Refused when the owner
-  // keeps something that overlaps.
+  // keeps something that overlaps. An agent that holds the same already has it once: the later end
+  // and a new fence in the one that it had, while the other is released.
   boost::asio::awaitable<Result<Verdict>> Transfer(Ref ref, std::string to_agent);
 
   // By its owner. Released already: kNotFound; one that ran out may still be released.

@@ -258,6 +258,31 @@ TEST_F(ReservationsServiceTest, ATransferIsOfWhatHoldsAndToWhomMayHoldIt) {
   EXPECT_EQ(refused.error().slug(), "reservation_limit");
 }
 
+TEST_F(ReservationsServiceTest, WhatIsHandedToWhoHoldsTheSameIsHeldOnce) {
+  Reservations::Wish wish = Wish("a", {"x"});
+  wish.access = Access::kShared;
+  wish.ttl_minutes = 60;
+  wish.reason = "reading";
+  const Reservation handed = std::get<Granted>(Reserve(wish)).reservations.at(0);
+  wish = Wish("b", {"./x", "1", "2"});  // as many as it may hold
+  wish.access = Access::kShared;
+  const Reservation its_own = std::get<Granted>(Reserve(wish)).reservations.at(0);
+  const Reservation one =
+      std::get<Granted>(Run(reservations_.Transfer({.id = handed.id, .agent = "a"}, "b")).value())
+          .reservations.at(0);
+  EXPECT_EQ(one.id, its_own.id);
+  EXPECT_EQ(one.agent, "b");
+  EXPECT_EQ(one.expires_at, handed.expires_at) << "the later end";
+  EXPECT_EQ(one.reason, "reading");
+  EXPECT_GT(one.fence, its_own.fence);
+  EXPECT_EQ(Run(reservations_.Get({.id = one.id})).value(), one);
+  EXPECT_TRUE(Run(reservations_.Get({.id = handed.id})).value().released_at);
+  EXPECT_THAT(Run(reservations_.ListOfProject("p")).value(), SizeIs(3));
+  const Texts events = Events();
+  EXPECT_THAT(Texts(events.end() - 2, events.end()),
+              ElementsAre("reservation.released", "reservation.transferred"));
+}
+
 TEST_F(ReservationsServiceTest, NothingThatIsRenewedBecomesShorterOrLosesItsReason) {
   Reservations::Wish wish = Wish("a", {"x"});
   wish.ttl_minutes = 60;

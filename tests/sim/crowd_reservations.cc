@@ -201,7 +201,7 @@ void Crowd::Transfer(Client& client) {
         CheckGranted(claim, *granted);
         std::erase(client.holds, id);
         for (Client& other : clients_) {
-          if (other.agent == to) other.holds.push_back(id);
+          if (other.agent == to) other.holds.push_back(granted->reservations.at(0).id);
         }
       });
 }

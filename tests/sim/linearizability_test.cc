@@ -194,6 +194,28 @@ TEST(LinearizabilityTest, ATransferIsANewGrantToAnother) {
                    Transfer({5, 6}, "ada", "bob", "r1", Heard::kConflict, {wide})});
 }
 
+TEST(LinearizabilityTest, WhatIsHandedToWhoHoldsTheSameBecomesPartOfThat) {
+  const auto shared = [](const char* agent, std::int64_t fence, const char* id) {
+    Seen seen = Of(agent, fence, id);
+    seen.exclusive = false;
+    return seen;
+  };
+  const History before = {Reserve({1, 2}, shared("ada", 1, "r1")),
+                          Reserve({3, 4}, shared("bob", 2, "r2"))};
+  const auto then = [&](const Seen& given, const std::vector<Seen>& left) {
+    History history = before;
+    history.push_back(Transfer({5, 6}, "ada", "bob", "r1", Heard::kDone, {given}));
+    history.push_back(Look({7, 8}, left));
+    return history;
+  };
+  const Seen one = shared("bob", 3, "r2");
+  ExpectExplained(then(one, {one}));
+  ExpectRefused(then(one, {one, shared("ada", 1, "r1")}));
+  const Seen moved = shared("bob", 3, "r1");
+  ExpectRefused(then(moved, {moved}));
+  ExpectRefused(then(moved, {moved, shared("bob", 2, "r2")}));
+}
+
 TEST(LinearizabilityTest, WhatWasNeverHeardOfMayHaveHappenedOrNot) {
   const Seen held = Of("ada", 1, "r1");
   const Span open{1, Operation::kNever};

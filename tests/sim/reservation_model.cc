@@ -106,6 +106,31 @@ std::optional<Reserved> Reserve(const Reserved& before, const Operation& operati
   return after;
 }
 
+// A transfer of `handed` that succeeds. Whoever holds the same already has it once.
+std::optional<Reserved> HandOn(Reserved after, const Hold& handed, const Operation& operation) {
+  const auto is_same = [&](const Hold& hold) {
+    return handed.agent != operation.to_agent && hold.agent == operation.to_agent &&
+           hold.pattern == handed.pattern && hold.exclusive == handed.exclusive;
+  };
+  if (std::ranges::any_of(after.holds, is_same)) {
+    std::erase_if(after.holds, [&](const Hold& hold) { return hold.id == operation.id; });
+  } else {
+    std::ranges::find(after.holds, operation.id, &Hold::id)->agent = operation.to_agent;
+  }
+  const auto granted = std::ranges::find_if(
+      after.holds, [&](const Hold& hold) { return is_same(hold) || hold.id == operation.id; });
+  if (operation.heard != Heard::kNothing) {
+    const std::string& shown = operation.seen.front().id;
+    const bool open = granted->id.empty() && std::ranges::count(after.holds, shown, &Hold::id) == 0;
+    if (!open && granted->id != shown) return std::nullopt;
+  }
+  if (!Grant(after, *granted, operation)) return std::nullopt;
+  if (operation.heard != Heard::kNothing && !Fits(*granted, operation.seen.front())) {
+    return std::nullopt;
+  }
+  return after;
+}
+
 // Renew, release and transfer: of one by its id.
 std::optional<Reserved> OfOne(const Reserved& before, const Operation& operation) {
   Reserved after = before;
@@ -137,10 +162,7 @@ std::optional<Reserved> OfOne(const Reserved& before, const Operation& operation
     return blocked ? Shown(before, operation.seen, in_the_way) : std::nullopt;
   }
   if (blocked || (heard && operation.heard != Heard::kDone)) return std::nullopt;
-  found->agent = operation.to_agent;
-  if (!Grant(after, *found, operation)) return std::nullopt;
-  if (heard && !Fits(*found, operation.seen.front())) return std::nullopt;
-  return after;
+  return HandOn(before, *found, operation);
 }
 
 }  // namespace
