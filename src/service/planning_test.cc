@@ -290,6 +290,12 @@ TEST_F(PlanningServiceTest, AJourneyIsLinkedToFeaturesAndLosesThemWithItself) {
   ASSERT_TRUE(Run(planning_.Remove(ref, "")).ok());
   EXPECT_EQ(links(), "[]");
   EXPECT_THAT(Events(), ElementsAre("cuj.archived p c  "));
+
+  ASSERT_TRUE(Run(planning_.LinkCuj({"p", "c", "h"}, "")).ok());
+  Events();
+  ASSERT_TRUE(Run(planning_.Remove(ref, "")).ok()) << "there is none";
+  EXPECT_THAT(links(), HasSubstr("\"h\"")) << "so nothing changes";
+  EXPECT_THAT(Events(), IsEmpty());
 }
 
 TEST_F(PlanningServiceTest, APageIsNeverLongerThanTheLimit) {

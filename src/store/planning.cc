@@ -283,11 +283,12 @@ Result<bool> ReplacePlan(db::Transaction& tx, const Plan& plan, std::string_view
 }
 
 Result<bool> RemovePlan(db::Transaction& tx, const PlanRef& ref) {
+  IL_TRY(const std::int64_t removed, tx->Run(kRemove, InfoOf(ref.kind).name, ref.project, ref.id));
+  if (removed == 0) return false;
   if (ref.kind == domain::PlanKind::kCuj) {
     IL_TRY_VOID(tx->Run(kRemoveLinks, ref.project, ref.id));
   }
-  IL_TRY(const std::int64_t removed, tx->Run(kRemove, InfoOf(ref.kind).name, ref.project, ref.id));
-  return removed > 0;
+  return true;
 }
 
 Result<void> PutCujLink(db::Transaction& tx, const domain::CujLink& link) {

@@ -37,7 +37,7 @@ Result<domain::PlanPage> ListPlans(db::Connection& connection, const domain::Pla
 Result<bool> InsertPlan(db::Transaction& tx, const domain::Plan& plan, std::string_view json);
 // The plan in the place of the one with the version before its own; false when that is not there.
 Result<bool> ReplacePlan(db::Transaction& tx, const domain::Plan& plan, std::string_view json);
-// With the links of a critical user journey; false when there is none.
+// With the links of a critical user journey; false when there is none, and nothing changes.
 Result<bool> RemovePlan(db::Transaction& tx, const domain::PlanRef& ref);
 
 // A link that is there gets the new time.

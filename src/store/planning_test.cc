@@ -277,7 +277,8 @@ TEST_F(PlanningTest, LinksAreKeptPerProjectAndGoWithTheirJourney) {
   EXPECT_EQ(links("p", "c"), "[" + second + "]") << "a spec of that id has none";
   EXPECT_TRUE(Remove(Ref(cuj)));
   EXPECT_EQ(links("p", "c"), "[]");
-  EXPECT_THAT(links("p", "d"), HasSubstr("f1"));
+  EXPECT_FALSE(Remove({PlanKind::kCuj, "p", "d"}));
+  EXPECT_THAT(links("p", "d"), HasSubstr("f1")) << "there was nothing to remove";
   EXPECT_THAT(links("q", "c"), HasSubstr("f3"));
 }
 
