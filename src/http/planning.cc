@@ -240,7 +240,7 @@ class Rows {
                        .path = all,
                        .handler = Of<kKind>::Post,
                        .summary = Summary("Adds one to the {}.", info),
-                       .project = ProjectFrom::kBodyOrKey,
+                       .project = ProjectFrom::kBodyExact,
                        .body = BodyKind::kJson,
                        .success = 201,
                        .body_schema = Of<kKind>::NewSchema,

@@ -113,9 +113,13 @@ TEST_F(PlanningRoutesTest, WrongTypesNameTheirField) {
 TEST_F(PlanningRoutesTest, AKeyWorksInItsOwnProject) {
   const Fields mine = {{"Authorization", "Bearer k-p"}};
   const Fields yours = {{"Authorization", "Bearer k-q"}};
-  EXPECT_THAT(Say(Method::kPost, "/api/tasks", R"({"id":"t","title":"t"})", mine),
-              HasSubstr(R"(201 {"id":"t","project":"p")"))
-      << "without a project the key's is meant";
+  EXPECT_THAT(Say(Method::kPost, "/api/tasks", R"({"id":"t","title":"t","project":"p"})", mine),
+              HasSubstr(R"(201 {"id":"t","project":"p")"));
+  for (const char* body : {R"({"title":"t"})", R"({"title":"t","project":" "})"}) {
+    EXPECT_THAT(Say(Method::kPost, "/api/tasks", body, mine),
+                StartsWith(R"(403 {"error":"project_mismatch")"))
+        << body;
+  }
   EXPECT_THAT(Say(Method::kPost, "/api/tasks", R"({"title":"t","project":"p"})", yours),
               StartsWith(R"(403 {"error":"project_mismatch")"));
   EXPECT_THAT(Say(Method::kPut, "/api/tasks/t", R"({"version":1,"project":"p"})", yours),
@@ -149,6 +153,8 @@ TEST_F(PlanningRoutesTest, WhatCannotBeIsNoMethod) {
   EXPECT_EQ(allow(Method::kPut, "/api/cujs/c/unlink"), "POST");
   EXPECT_EQ(allow(Method::kPost, "/api/cujs/c/links"), "GET");
   EXPECT_THAT(Get("/api/tasks/t/other"), StartsWith("404 "));
+  EXPECT_THAT(Say(Method::kDelete, "/api/tasks/t/other"), StartsWith("404 "));
+  EXPECT_THAT(Get("/api/tasks/t"), StartsWith("200 "));
 }
 
 TEST_F(PlanningRoutesTest, LinksAreAnsweredWithoutABody) {

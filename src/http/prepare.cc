@@ -58,8 +58,8 @@ IL_JSON_FIELDS(WithProject, project)
 
 Error OtherProject(const auth::Caller& caller) {
   return Error(Errc::kForbidden, "This key is for the project " + caller.project +
-                                     ", and the request names another one; name this one, or use "
-                                     "a key of the other project.")
+                                     ", which the request does not name; name it, or use a key of "
+                                     "the other project.")
       .WithSlug("project_mismatch");
 }
 
@@ -83,7 +83,7 @@ Result<Project> FromBody(const Request& request, ProjectFrom from) {
   }
   if (request.caller.mode == auth::Caller::Mode::kKey) {
     if (trimmed.empty() && from == ProjectFrom::kBodyOrKey) return Project(request.caller.project);
-    if (trimmed.empty()) {
+    if (trimmed.empty() && from == ProjectFrom::kBody) {
       return Error(Errc::kInvalidArgument, "The body names no project; send \"project\":\"" +
                                                request.caller.project +
                                                "\", which this key is for.")
@@ -115,6 +115,7 @@ Result<Project> FindProject(ProjectFrom from, const Request& request) {
       return FromQuery(request, from);
     case ProjectFrom::kBody:
     case ProjectFrom::kBodyOrKey:
+    case ProjectFrom::kBodyExact:
       return FromBody(request, from);
     case ProjectFrom::kPath:
       return FromPath(request);

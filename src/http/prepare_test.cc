@@ -105,7 +105,8 @@ std::string Found(ProjectFrom from, auth::Caller::Mode mode, std::string_view se
   request.path = "/x";
   request.caller.mode = mode;
   if (mode == auth::Caller::Mode::kKey) request.caller.project = "mine";
-  const bool in_body = from == ProjectFrom::kBody || from == ProjectFrom::kBodyOrKey;
+  const bool in_body = from == ProjectFrom::kBody || from == ProjectFrom::kBodyOrKey ||
+                       from == ProjectFrom::kBodyExact;
   if (in_body) {
     request.body = json::Write(json::Value(json::Object{{"project", sent}}));
   } else if (from == ProjectFrom::kPath) {
@@ -147,6 +148,10 @@ TEST(PrepareTest, TheProjectIsFoundWhereTheRowSaysAndHeldAgainstTheKey) {
       {kBodyOrKey, "mine", "mine", "mine"},
       {kBodyOrKey, "other", "other", "403 project_mismatch"},
       {kBodyOrKey, " ", "", "mine"},
+      {kBodyExact, " mine ", "mine", "mine"},
+      {kBodyExact, "other", "other", "403 project_mismatch"},
+      {kBodyExact, "", "", "403 project_mismatch"},
+      {kBodyExact, " ", "", "403 project_mismatch"},
       {kPath, "mine", "mine", "mine"},
       {kPath, " other ", "other", "403 project_mismatch"},
       {kPath, " ", "400 invalid_request", "400 invalid_request"},

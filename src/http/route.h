@@ -33,6 +33,7 @@ enum class ProjectFrom : std::uint8_t {
   kQueryChecked,  // as kQuery, but with a key another `project` is 403
   kBody,          // the body's `project`; with a key blank is 400 and another one 403
   kBodyOrKey,     // the same, but with a key blank means the key's
+  kBodyExact,     // the same, but with a key blank is 403, as another one
   kPath,          // the path's {project}; with a key another one is 403
 };
 

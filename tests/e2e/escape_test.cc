@@ -400,16 +400,22 @@ class EscapeTest : public E2eTest {
   }
 
   void MakePlans() {
-    Make("/api/specs", R"({"id":"{spec}","title":"canary-spec-title"})", "");
-    Make("/api/epics", R"({"id":"{epic}","spec_id":"{spec}","title":"canary-epic-title"})", "");
-    Make("/api/stories", R"({"id":"{story}","epic_id":"{epic}","title":"canary-story-title"})", "");
-    Make("/api/tasks", R"({"id":"{task}","agent":"{agent}","title":"canary-task-title"})", "");
+    Make("/api/specs", R"({"project":"bravo","id":"{spec}","title":"canary-spec-title"})", "");
+    Make("/api/epics",
+         R"({"project":"bravo","id":"{epic}","spec_id":"{spec}","title":"canary-epic-title"})", "");
+    Make("/api/stories",
+         R"({"project":"bravo","id":"{story}","epic_id":"{epic}","title":"canary-story-title"})",
+         "");
+    Make("/api/tasks",
+         R"({"project":"bravo","id":"{task}","agent":"{agent}","title":"canary-task-title"})", "");
     Make("/api/insights",
-         R"({"id":"{insight}","spec_id":"{spec}","source":"s","category":"c",)"
+         R"({"project":"bravo","id":"{insight}","spec_id":"{spec}","source":"s","category":"c",)"
          R"("title":"canary-insight-title"})",
          "");
-    Make("/api/sessions", R"({"id":"{work}","agent":"{agent}","name":"canary-work-name"})", "");
-    Make("/api/cujs", R"({"id":"{cuj}","spec_id":"{spec}","title":"canary-cuj-title"})", "");
+    Make("/api/sessions",
+         R"({"project":"bravo","id":"{work}","agent":"{agent}","name":"canary-work-name"})", "");
+    Make("/api/cujs",
+         R"({"project":"bravo","id":"{cuj}","spec_id":"{spec}","title":"canary-cuj-title"})", "");
     Make("/api/cujs/canary-cuj/link", R"({"feature_id":"{feature}"})", "");
   }
 };
