@@ -148,11 +148,11 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft)
          store::FindSession(tx.connection(), agent.project, agent.session_id, shown));
   if (owner) {
     const domain::Agent& before = owner->agent;
-    IL_TRY(const std::int64_t held,
-           store::CountHeldBy(tx.connection(), before.project, before.id, agent.last_seen));
+    IL_TRY(const bool holds_files,
+           store::HoldsAnything(tx.connection(), before.id, agent.last_seen));
     const domain::SessionFacts facts = {.last_seen = before.last_seen,
                                         .deregistered = before.deregistered_at.has_value(),
-                                        .holds_files = held > 0,
+                                        .holds_files = holds_files,
                                         .token_shown = owner->token_matches,
                                         .proof = draft.proof};
     if (!domain::MayTakeOver(facts, agent.last_seen)) return SessionInUse(draft.proof);

@@ -382,13 +382,18 @@ TEST_F(HoldersTest, ForceIsForTheOwnerAndAgainstThoseWhoLeftButNotAgainstTheActi
 TEST_F(HoldersTest, ASessionThatStillHoldsFilesIsNotTakenOver) {
   const std::string session = "0190a0a0-0000-7000-8000-000000000001";
   const std::string id = Register(session).id;
-  Grant(id, "x", 60);
-  clock_.Advance(minutes(10));
-  const auto again = Run(agents_.Register({.project = "p", .session_id = session}));
-  ASSERT_FALSE(again.ok());
-  EXPECT_EQ(again.error().http_status(), 409);
-  clock_.Advance(minutes(51));
-  EXPECT_EQ(Register(session).id, id) << "what it held has run out";
+  for (const char* project : {"p", "q"}) {
+    SCOPED_TRACE(project);
+    ASSERT_TRUE(Run(reservations_.Reserve(
+                        {.project = project, .agent = id, .patterns = {"x"}, .ttl_minutes = 60}))
+                    .ok());
+    clock_.Advance(minutes(10));
+    const auto again = Run(agents_.Register({.project = "p", .session_id = session}));
+    ASSERT_FALSE(again.ok());
+    EXPECT_EQ(again.error().http_status(), 409);
+    clock_.Advance(minutes(51));
+    EXPECT_EQ(Register(session).id, id) << "what it held has run out";
+  }
 }
 
 TEST_F(HoldersTest, AutoLetsThoseWriteWhoseWorkOverlaps) {

@@ -74,6 +74,11 @@ constexpr db::Sql kCountHeldBy =
     "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND project = ?1 AND agent = ?2 "
     "AND expires_at > ?3";
 
+// reservations_held_by: an agent's own unreleased ones are few.
+constexpr db::Sql kHoldsAnything =
+    "SELECT id FROM reservations WHERE released_at IS NULL AND agent = ?1 AND expires_at > ?2 "
+    "LIMIT 1";
+
 // reservations_held_by, in its order.
 constexpr db::Sql kHeldBy =
     "SELECT " IL_RESERVATION_COLUMNS
@@ -149,12 +154,12 @@ constexpr db::Sql kCountActive =
     "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND expires_at > ?1";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kHoldsAt),     IL_SQL(kHoldsUnder),  IL_SQL(kHoldsAnywhere), IL_SQL(kFind),
-    IL_SQL(kHeldBy),      IL_SQL(kOfAgent),     IL_SQL(kOfProject),     IL_SQL(kTakeFence),
-    IL_SQL(kInsert),      IL_SQL(kUpdate),      IL_SQL(kSweep),         IL_SQL(kPruneReleased),
-    IL_SQL(kCountActive), IL_SQL(kFindSame),    IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
-    IL_SQL(kHeldByAny),   IL_SQL(kFindExpired), IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
-    IL_SQL(kGrantedAfter),
+    IL_SQL(kHoldsAt),      IL_SQL(kHoldsUnder),    IL_SQL(kHoldsAnywhere), IL_SQL(kFind),
+    IL_SQL(kHeldBy),       IL_SQL(kOfAgent),       IL_SQL(kOfProject),     IL_SQL(kTakeFence),
+    IL_SQL(kInsert),       IL_SQL(kUpdate),        IL_SQL(kSweep),         IL_SQL(kPruneReleased),
+    IL_SQL(kCountActive),  IL_SQL(kFindSame),      IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
+    IL_SQL(kHeldByAny),    IL_SQL(kFindExpired),   IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
+    IL_SQL(kGrantedAfter), IL_SQL(kHoldsAnything),
 };
 
 // The columns in the order of the statements above.
@@ -326,6 +331,13 @@ Result<bool> WasGrantedAfter(db::Connection& connection, std::string_view projec
 Result<std::int64_t> CountHeldBy(db::Connection& connection, std::string_view project,
                                  std::string_view agent, Timestamp now) {
   return Count(connection, kCountHeldBy, project, agent, now.micros);
+}
+
+Result<bool> HoldsAnything(db::Connection& connection, std::string_view agent, Timestamp now) {
+  IL_TRY(const auto found,
+         connection.One(
+             kHoldsAnything, [](const db::Row& row) { return row.String(0); }, agent, now.micros));
+  return found.has_value();
 }
 
 Result<std::vector<Reservation>> ListHeldBy(db::Connection& connection, std::string_view project,

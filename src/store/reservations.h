@@ -62,6 +62,9 @@ Result<bool> WasGrantedAfter(db::Connection& connection, std::string_view projec
 Result<std::int64_t> CountHeldBy(db::Connection& connection, std::string_view project,
                                  std::string_view agent, Timestamp now);
 
+// Does any claim of the agent hold right now, in whatever project?
+Result<bool> HoldsAnything(db::Connection& connection, std::string_view agent, Timestamp now);
+
 // What the agent holds in the project right now, the first to expire first.
 Result<std::vector<domain::Reservation>> ListHeldBy(db::Connection& connection,
                                                     std::string_view project,
