@@ -201,12 +201,15 @@ std::string Meaning(std::string answer, const Names& names) {
       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == ':' || c == '.';
     };
     std::size_t end = at;
-    const bool begins_word = std::isalnum(static_cast<unsigned char>(answer[at])) != 0;
+    // A token may begin with a dash and have no digit.
+    const bool is_token = meaning.ends_with("token\":\"");
+    const bool begins_word = is_token || std::isalnum(static_cast<unsigned char>(answer[at])) != 0;
     while (begins_word && end < answer.size() && part_of_word(answer[end])) ++end;
     const std::string word = answer.substr(at, std::max<std::size_t>(end - at, 1));
     const bool counts = meaning.ends_with("cursor\":") || meaning.ends_with("fence\":") ||
                         meaning.ends_with("_seconds\":");
-    const bool made_up = word.size() >= 19 && word.find_first_of("0123456789") != std::string::npos;
+    const bool made_up =
+        word.size() >= 19 && (is_token || word.find_first_of("0123456789") != std::string::npos);
     const bool number = std::isdigit(static_cast<unsigned char>(word[0])) != 0;
     meaning += (counts && number) || made_up ? "#" : word;
     at += word.size();
