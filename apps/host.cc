@@ -141,8 +141,8 @@ Limits FitToOpenFiles(Limits limits, std::uint64_t files_max) {
   const std::uint64_t usable = files_max > kOwn ? files_max - kOwn : 0;
   const auto refusals = std::max<std::uint64_t>(1, usable / 4);
   limits.refusals_max = std::min<std::uint64_t>(limits.refusals_max, refusals);
-  const auto served =
-      std::max<std::uint64_t>(1, usable > limits.refusals_max ? usable - limits.refusals_max : 0);
+  const std::uint64_t leaving = 2 * limits.refusals_max;  // refused, or giving their place away
+  const auto served = std::max<std::uint64_t>(1, usable > leaving ? usable - leaving : 0);
   limits.connections_max = std::min<std::uint64_t>(limits.connections_max, served);
   return limits;
 }

@@ -51,7 +51,7 @@ TEST(HostTest, ConnectionsAndRefusalsFitIntoTheOpenFiles) {
     ASSERT_GE(fitted.refusals_max, 1U);
     ASSERT_LE(fitted.connections_max, Limits().connections_max);
     if (files > 50) {
-      ASSERT_LE(fitted.connections_max + fitted.refusals_max + 40, files);
+      ASSERT_LE(fitted.connections_max + 2 * fitted.refusals_max + 40, files);
     }
   }
 }

@@ -254,10 +254,11 @@ class Server::Impl {
   // When every place is taken: the connection that has been here longest without sending a whole
   // request, which gives its place to one that may; null when there is none. Who holds sockets open
   // and says nothing thus keeps nobody out. The place is free once the old one has ended; as many
-  // as may be refused at a time may be on their way out.
+  // as may be refused at a time may be on their way out as well. Those that are refused, and
+  // linger, take nothing of that: else a crowd that comes at once would keep others out as long.
   std::shared_ptr<Session> TakeSlowest() IL_REQUIRES(mutex_) {
     const Limits& limits = options_.limits;
-    if (serving_ + refusing_ >= limits.connections_max + limits.refusals_max) return nullptr;
+    if (serving_ >= limits.connections_max + limits.refusals_max) return nullptr;
     auto slowest = sessions_.end();
     for (auto one = sessions_.begin(); one != sessions_.end(); ++one) {
       if (one->second == kNoNewcomer || !one->first->fresh()) continue;

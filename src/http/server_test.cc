@@ -11,6 +11,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -167,6 +168,29 @@ TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
   HttpClient third = Connect();
   EXPECT_TRUE(third.ClosedByServer());
   EXPECT_EQ(first.Get("/health")->status, 200);
+}
+
+TEST_F(ServerTest, RefusedOnesThatLingerKeepNobodyFromTheSlowestPlace) {
+  limits_.connections_max = 2;
+  limits_.refusals_max = 1;
+  limits_.linger_timeout = milliseconds(60'000);
+  limits_.drain_timeout = milliseconds(50);
+  Start();
+  HttpClient first = Connect();
+  EXPECT_EQ(first.Get("/health")->status, 200);
+  std::optional<HttpClient> second(Connect());
+  EXPECT_EQ(second->Get("/health")->status, 200);
+  HttpClient refused = Connect();
+  EXPECT_EQ(refused.Read()->status, 503);  // and lingers
+  second.reset();
+  ASSERT_TRUE(AwaitConnections(1));
+  HttpClient silent = Connect();
+  ASSERT_TRUE(AwaitConnections(2));
+  HttpClient newcomer = Connect();
+  const auto answer = newcomer.Get("/health");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_TRUE(silent.ClosedByServer());
 }
 
 TEST_F(ServerTest, ARefusalThatIsAbortedIsNoMistakeOfOurs) {

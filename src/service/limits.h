@@ -18,8 +18,8 @@ struct Limits {
   std::size_t unsent_bytes_max = std::size_t{256} * 1024 * 1024;
   std::size_t small_answer_bytes = std::size_t{64} * 1024;
 
-  // Connections served at once, and refused ones that may at the same time be told why. Beyond
-  // both, a connection is closed without a word.
+  // Connections served at once, and refused ones that may at the same time be told why; as many may
+  // besides be on their way out. Beyond all, a connection is closed without a word.
   std::size_t connections_max = 1024;
   std::size_t refusals_max = 64;
 
