@@ -341,11 +341,16 @@ TEST(GroupWriterPowerTest, APowerCutAtAnyStepLeavesTheTruth) {
   EXPECT_GT(unknown, 0);
 }
 
+struct FailedSyncs {
+  bool fired = false;  // there was such a sync
+  int cut_after = 0;   // how often the power went after it
+};
+
 // Syncs fail, so that pages can be read that are not on the disk, and the power goes at any step of
-// what is done about it, while the log holds what was committed before. How often both happened;
-// checks that all is true afterwards.
-int FailSyncThenCutPower(Company company, const Fault& fault) {
-  int both = 0;
+// what is done about it, while the log holds what was committed before. Checks that all is true
+// afterwards.
+FailedSyncs FailSyncThenCutPower(Company company, const Fault& fault) {
+  FailedSyncs failed;
   bool cut = true;
   for (std::int64_t n = 1; cut; n += kStride) {
     Life life(testing::TestSeed() + static_cast<std::uint64_t>(n), company, /*log_pages_max=*/1000);
@@ -353,31 +358,35 @@ int FailSyncThenCutPower(Company company, const Fault& fault) {
     life.disk().CutPowerAtStep(n, Survival::kSome);
     life.Run(kBatches + 1);
     cut = !life.disk().powered();
-    both += cut && life.disk().fired() > 0 ? 1 : 0;
+    failed.fired = life.disk().fired() > 0;
+    failed.cut_after += cut && failed.fired ? 1 : 0;
     const std::string wrong = life.Verify();
     EXPECT_EQ(wrong, "") << fault.calls << " syncs from the " << fault.nth << "th, effect "
                          << static_cast<int>(fault.effect) << ", step " << n << ", company "
                          << static_cast<int>(company) << ", IL_SEED=" << testing::TestSeed();
     if (!wrong.empty()) break;
   }
-  return both;
+  return failed;
 }
 
 TEST(GroupWriterPowerTest, APowerCutAfterFailedSyncsLeavesTheTruth) {
+  int cut_after = 0;
   for (const Company company : {Company::kAlone, Company::kWithReader}) {
     for (const Effect effect : {Effect::kNothing, Effect::kPart}) {
       for (int calls = 1; calls <= 3; ++calls) {
-        int nth = 1;
-        while (!HasFailure() &&
-               FailSyncThenCutPower(
-                   company, {.op = DiskOp::kSync, .nth = nth, .calls = calls, .effect = effect}) >
-                   0) {
+        int nth = 0;
+        FailedSyncs failed{.fired = true};
+        while (failed.fired && !HasFailure()) {
           ++nth;
+          failed = FailSyncThenCutPower(
+              company, {.op = DiskOp::kSync, .nth = nth, .calls = calls, .effect = effect});
+          cut_after += failed.cut_after;
         }
         EXPECT_GT(nth, 3);
       }
     }
   }
+  EXPECT_GT(cut_after, 20);
 }
 
 // The power goes again while the first cut is being repaired.
