@@ -282,7 +282,7 @@ GrantRules Reservations::Rules() const {
 
 // Takes back what the claims were granted, unless the agent has asked for it again since. If that
 // fails `tries` times it is left to run out.
-void Reservations::Undo(std::shared_ptr<const Claims> claims, int tries) {
+void Reservations::Undo(const std::shared_ptr<const Claims>& claims, int tries) {
   using Released = std::vector<Reservation>;
   auto undo = [this, claims](db::Transaction& tx) { return UndoGrant(tx, *claims, clock_.Now()); };
   auto tell = [this, claims, tries](const Result<Released>& released) {

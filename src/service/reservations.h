@@ -140,7 +140,7 @@ class Reservations {
   GrantRules Rules() const;
   Result<void> CheckTexts(const Wish& wish) const;
   void PublishConflict(const Claims& claims, const Refused& refused) const;
-  void Undo(std::shared_ptr<const Claims> claims, int tries = 2);
+  void Undo(const std::shared_ptr<const Claims>& claims, int tries = 2);
   Verdict Hear(Tried tried);
   boost::asio::awaitable<Result<void>> End(
       std::string id, std::function<Result<domain::Reservation>(db::Transaction&)> release);

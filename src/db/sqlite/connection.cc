@@ -443,7 +443,8 @@ Result<void> Connection::WriteLogAnew() {
   IL_TRY_VOID(BeginExclusive());
   sqlite3_file* log = nullptr;
   sqlite3_int64 size = 0;
-  int code = sqlite3_file_control(impl_->db.get(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  int code = sqlite3_file_control(impl_->db.get(), "main", SQLITE_FCNTL_JOURNAL_POINTER,
+                                  static_cast<void*>(&log));
   const bool is_open = code == SQLITE_OK && log != nullptr && log->pMethods != nullptr;
   if (is_open) code = log->pMethods->xFileSize(log, &size);
   std::string bytes;
