@@ -97,19 +97,15 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  // Runs it to its end; the first column of its row, if it has one.
+  // Runs it to its end.
   template <typename... Values>
-  std::int64_t Run(const Values&... values) {
+  void Run(const Values&... values) {
     int index = 0;
     (Bind(++index, values), ...);
-    std::int64_t returned = 0;
     int code = SQLITE_ROW;
-    while ((code = sqlite3_step(statement_)) == SQLITE_ROW) {
-      returned = sqlite3_column_int64(statement_, 0);
-    }
+    while (code == SQLITE_ROW) code = sqlite3_step(statement_);
     IL_CHECK(code == SQLITE_DONE);
     sqlite3_reset(statement_);
-    return returned;
   }
 
  private:
@@ -126,7 +122,8 @@ class Statement {
 class RawSender {
  public:
   explicit RawSender(sqlite3* db)
-      : facts_(db, store::ContactStatements(), "kFactsOfOne"),
+      : db_(db),
+        facts_(db, store::ContactStatements(), "kFactsOfOne"),
         append_(db, store::EventStatements(), "kAppend"),
         message_(db, store::MessageStatements(), "kInsertMessage"),
         deliver_(db, store::MessageStatements(), "kDeliver"),
@@ -137,8 +134,9 @@ class RawSender {
     const std::int64_t none = 0;
     const std::string& to = m.addresses.to[0];
     facts_.Run(m.sender, m.project, m.thread_id, to);
-    const std::int64_t cursor = append_.Run(outgoing.event.type, m.project, m.id, m.sender,
-                                            m.created_at.micros, outgoing.event.data);
+    append_.Run(outgoing.event.type, m.project, m.id, m.sender, m.created_at.micros,
+                outgoing.event.data);
+    const std::int64_t cursor = sqlite3_last_insert_rowid(db_);
     message_.Run(cursor, m.project, m.id, m.sender, m.thread_id, nullptr, m.subject, m.body,
                  m.importance, none, outgoing.recipients, m.created_at.micros);
     deliver_.Run(m.project, to, cursor, std::string_view("to"), none);
@@ -147,6 +145,7 @@ class RawSender {
   }
 
  private:
+  sqlite3* db_;
   Statement facts_;
   Statement append_;
   Statement message_;
