@@ -486,6 +486,19 @@ TEST_F(HoldersTest, WhoLeftCountsAsDeadHoweverLatelyItWasHeardOf) {
   EXPECT_TRUE(IsThere(of_alive));
 }
 
+// Its name may be another agent's by now.
+TEST_F(HoldersTest, WhoLeftIsInTheWayUnderItsIdAsOneThatNobodyRegistered) {
+  const std::string left = Register().id;
+  ASSERT_TRUE(Run(agents_.Deregister({.id = left})).ok());
+  Grant(left, "l", 1);
+  const auto conflicts = Run(reservations_.Check({.project = "p", .pattern = "l"}));
+  ASSERT_TRUE(conflicts.ok()) << conflicts.error();
+  ASSERT_EQ(conflicts->size(), 1U);
+  EXPECT_EQ(conflicts->front().held_by, left);
+  EXPECT_EQ(conflicts->front().holder_state, domain::HolderState::kUnknown);
+  EXPECT_FALSE(conflicts->front().last_seen);
+}
+
 TEST_F(HoldersTest, AtItsStartTheSweeperLeavesWhatRanOutJustNow) {
   const Reservation old = Grant("x", "old", 1);
   clock_.Advance(minutes(6));
