@@ -6,6 +6,9 @@
 namespace interlock::service {
 namespace {
 
+// Of project and agent together: as much as mail can be delivered to.
+constexpr std::size_t kNameBytesMax = 512;
+
 // No project and no agent that mail is delivered to has a NUL in it.
 std::string Key(std::string_view project, std::string_view agent) {
   std::string key;
@@ -36,6 +39,7 @@ InboxMarks::Era InboxMarks::era() {
 
 void InboxMarks::Learn(Era era, std::string_view project, std::string_view agent,
                        domain::Cursor cursor) {
+  if (project.size() + agent.size() > kNameBytesMax) return;
   std::string key = Key(project, agent);
   MutexLock lock(mutex_);
   if (era == era_) Raise(std::move(key), cursor);

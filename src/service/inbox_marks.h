@@ -22,6 +22,8 @@ namespace interlock::service {
 // (2) What a read has seen is a mark only as long as no inbox was forgotten since before its
 //     snapshot: a delivery that it did not see may have been forgotten with its inbox.
 // (3) Marks of inboxes that are there never sink.
+// (4) What is kept is bounded, whatever anybody asks for: inboxes in number, and their names in
+//     length. One with a longer name than any mail can be delivered to is looked up each time.
 class InboxMarks : public domain::DeliveryListener {
  public:
   // Names a stretch of time in which no inbox was forgotten.

@@ -53,6 +53,15 @@ TEST(InboxMarksTest, AReadThatMissedADeliveryDoesNotHideItWhenTheInboxWasForgott
   EXPECT_TRUE(marks.EndsBy("p", "a", 9));
 }
 
+TEST(InboxMarksTest, NamesThatNoMailCanReachAreNotKept) {
+  InboxMarks marks;
+  const std::string longest(256, 'x');
+  marks.Learn(marks.era(), longest, longest, 7);
+  EXPECT_TRUE(marks.EndsBy(longest, longest, 7));
+  marks.Learn(marks.era(), longest, longest + "x", 7);
+  EXPECT_FALSE(marks.EndsBy(longest, longest + "x", 7));
+}
+
 TEST(InboxMarksTest, AKnownInboxIsNotTooMany) {
   InboxMarks marks(2);
   marks.Delivered("p", "a", 1);
