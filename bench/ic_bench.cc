@@ -18,6 +18,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -41,10 +42,14 @@ double Micros(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-double Median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
+// The one that `part` of the values are below.
+double Quantile(std::vector<double> values, double part) {
+  const auto place = static_cast<std::size_t>(part * static_cast<double>(values.size()));
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(place));
+  return values[place];
 }
+
+double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
 
 // Where the calls are made.
 class Place {
@@ -166,6 +171,7 @@ void ReportCalls(const Place& place, const std::string& ic) {
     Report({kinds[i].name, Median(kinds[i].micros), "us",
             writes ? "3 x /bin/true + fdatasync" : "3 x /bin/true",
             writes ? 3 * start + sync : 3 * start});
+    Report({kinds[i].name + ", p99", Quantile(kinds[i].micros, 0.99) / 1000, "ms", "50 ms", 50});
   }
 }
 
