@@ -440,6 +440,7 @@ void Connection::DoubtLog() {
 // Nobody else writes meanwhile, and whoever reads finds the same bytes.
 Result<void> Connection::WriteLogAnew() {
   constexpr sqlite3_int64 kPiece = sqlite3_int64{64} * 1024;  // SQLite's files take 128 KiB at most
+  std::string bytes(kPiece, '\0');
   IL_TRY_VOID(BeginExclusive());
   sqlite3_file* log = nullptr;
   sqlite3_int64 size = 0;
@@ -447,10 +448,8 @@ Result<void> Connection::WriteLogAnew() {
                                   static_cast<void*>(&log));
   const bool is_open = code == SQLITE_OK && log != nullptr && log->pMethods != nullptr;
   if (is_open) code = log->pMethods->xFileSize(log, &size);
-  std::string bytes;
   for (sqlite3_int64 at = 0; code == SQLITE_OK && at < size; at += kPiece) {
-    bytes.resize(static_cast<std::size_t>(std::min(kPiece, size - at)));
-    const int count = static_cast<int>(bytes.size());
+    const int count = static_cast<int>(std::min(kPiece, size - at));
     code = log->pMethods->xRead(log, bytes.data(), count, at);
     if (code == SQLITE_OK) code = log->pMethods->xWrite(log, bytes.data(), count, at);
   }
