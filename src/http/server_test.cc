@@ -66,6 +66,14 @@ class ServerTest : public RunningServerTest {
     sockets.push_back(ListenUnix(SocketPath()).value());
     RunningServerTest::Start(routes_, std::move(sockets));
   }
+  // One client at a time is told why it is refused.
+  void StartWithRefusalsThatLinger(std::size_t places) {
+    limits_.connections_max = places;
+    limits_.refusals_max = 1;
+    limits_.linger_timeout = milliseconds(60'000);
+    limits_.drain_timeout = milliseconds(50);
+    Start();
+  }
   HttpClient Connect() const { return HttpClient::Tcp(port_); }
   std::string SocketPath() const { return directory_.path() / "s.sock"; }
   // Blocks until a handler waits for the database.
@@ -156,11 +164,7 @@ TEST_F(ServerTest, ARefusedClientThatSendsMuchStillReadsWhy) {
 }
 
 TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
-  limits_.connections_max = 1;
-  limits_.refusals_max = 1;
-  limits_.linger_timeout = milliseconds(60'000);
-  limits_.drain_timeout = milliseconds(50);
-  Start();
+  StartWithRefusalsThatLinger(1);
   HttpClient first = Connect();
   EXPECT_EQ(first.Get("/health")->status, 200);
   HttpClient second = Connect();
@@ -171,11 +175,7 @@ TEST_F(ServerTest, BeyondTheRefusalsConnectionsAreClosedWithoutAWord) {
 }
 
 TEST_F(ServerTest, RefusedOnesThatLingerKeepNobodyFromTheSlowestPlace) {
-  limits_.connections_max = 2;
-  limits_.refusals_max = 1;
-  limits_.linger_timeout = milliseconds(60'000);
-  limits_.drain_timeout = milliseconds(50);
-  Start();
+  StartWithRefusalsThatLinger(2);
   HttpClient first = Connect();
   EXPECT_EQ(first.Get("/health")->status, 200);
   std::optional<HttpClient> second(Connect());
