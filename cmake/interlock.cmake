@@ -74,6 +74,28 @@ function(il_test name)
     PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
 endfunction()
 
+# il_recorded_tests(label properties): gives the PROPERTIES with which tests write down what the
+# server answers, and keep what the programs wrote, in build/<preset>/<label>-records
+# (IL_RECORD_DIR). When all of them have passed, <label>.no_program_wrote_a_secret_down searches
+# that for every key and token.
+function(il_recorded_tests label properties)
+  if(NOT INTERLOCK_TESTS)
+    return()
+  endif()
+  # Debian's own interpreter: the modules of packages.txt are installed for it and no other.
+  find_program(DEBIAN_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+  set(records ${CMAKE_BINARY_DIR}/${label}-records)
+  add_test(NAME ${label}.the_records_begin_empty COMMAND ${CMAKE_COMMAND} -E rm -rf ${records})
+  add_test(NAME ${label}.no_program_wrote_a_secret_down
+    COMMAND ${DEBIAN_PYTHON} -B ${CMAKE_SOURCE_DIR}/tests/testing/check_secrets.py ${records})
+  set_tests_properties(${label}.the_records_begin_empty
+    PROPERTIES LABELS ${label} TIMEOUT 300 FIXTURES_SETUP ${label}_begin)
+  set_tests_properties(${label}.no_program_wrote_a_secret_down
+    PROPERTIES LABELS ${label} TIMEOUT 1800 FIXTURES_REQUIRED ${label}_done)
+  set(${properties} ENVIRONMENT IL_RECORD_DIR=${records} FIXTURES_REQUIRED ${label}_begin
+    FIXTURES_SETUP ${label}_done PARENT_SCOPE)
+endfunction()
+
 # il_program(name SOURCES … LINKS …): lands in build/<preset>/bin/.
 function(il_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})

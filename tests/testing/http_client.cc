@@ -101,7 +101,7 @@ bool HttpClient::Send(std::string_view bytes) {
 }
 
 bool HttpClient::SendAll(std::string_view bytes) {
-  if (recorded_) RecordSecrets(bytes);
+  RecordSecretsSent(bytes);
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -130,6 +130,7 @@ void HttpClient::Record(const HttpAnswer& answer) {
     question = std::move(asked_.front());
     asked_.pop_front();
   }
+  RecordSecretsGiven(answer.body);
   if (recorded_) RecordExchange(question, answer);
 }
 

@@ -51,7 +51,8 @@ class HttpClient {
 
   bool connected() const { return fd_ >= 0; }
 
-  // From here on nothing is written down: for a load, which says the same thousands of times.
+  // From here on only keys and tokens are written down: for a load, which says the same thousands
+  // of times.
   void StopRecording() { recorded_ = false; }
   bool recorded() const { return recorded_; }
 

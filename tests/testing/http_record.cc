@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -48,6 +50,20 @@ void WriteLine(int file, const std::string& line) {
   std::abort();
 }
 
+// What stands behind `before` in `text`, up to the end of the line or a quote.
+void RecordSecretsAfter(std::string_view before, std::string_view text) {
+  static const int kFile = OpenRecord(".secrets");
+  if (kFile < 0) return;
+  static std::mutex mutex;
+  static std::set<std::string> known;  // guarded by mutex
+  for (std::size_t at = 0; (at = text.find(before, at)) != std::string_view::npos;) {
+    at += before.size();
+    const std::string secret(text.substr(at, text.find_first_of("\r\n\"", at) - at));
+    const std::lock_guard lock(mutex);
+    if (!secret.empty() && known.insert(secret).second) WriteLine(kFile, secret + "\n");
+  }
+}
+
 }  // namespace
 
 void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer) {
@@ -64,19 +80,14 @@ void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer) {
   WriteLine(kFile, line);
 }
 
-void RecordSecrets(std::string_view sent) {
-  static const int kFile = OpenRecord(".secrets");
-  if (kFile < 0) return;
-  constexpr std::array<std::string_view, 3> kBefore = {
-      "Authorization: Bearer ", "X-Agent-Token: ", "\"registration_token\":\""};
-  for (const std::string_view before : kBefore) {
-    for (std::size_t at = 0; (at = sent.find(before, at)) != std::string_view::npos;) {
-      at += before.size();
-      const std::string_view secret = sent.substr(at, sent.find_first_of("\r\n\"", at) - at);
-      if (!secret.empty()) WriteLine(kFile, std::string(secret) + "\n");
-    }
+void RecordSecretsSent(std::string_view request) {
+  for (const std::string_view before :
+       {"Authorization: Bearer ", "X-Agent-Token: ", R"("registration_token":")"}) {
+    RecordSecretsAfter(before, request);
   }
 }
+
+void RecordSecretsGiven(std::string_view body) { RecordSecretsAfter(R"("token":")", body); }
 
 void RecordText(std::string_view text) {
   static const int kFile = OpenRecord(".texts");

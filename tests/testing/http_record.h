@@ -17,10 +17,11 @@ namespace interlock::testing {
 // UTF-8 the line is none either, which the reader takes for a fault of the answer. Thread-safe.
 void RecordExchange(const HttpQuestion& question, const HttpAnswer& answer);
 
-// Writes the keys and tokens down that stand in what a client sends, a line each in a second file
-// of this process: whatever the suite's programs wrote is then searched for them
-// (tests/e2e/check_secrets.py). Thread-safe.
-void RecordSecrets(std::string_view sent);
+// Writes the keys and tokens down that a client sends, and the token that an answer hands out, once
+// each, a line each in a second file of this process: whatever the suite's programs wrote is then
+// searched for them (check_secrets.py). Thread-safe.
+void RecordSecretsSent(std::string_view request);
+void RecordSecretsGiven(std::string_view body);
 
 // Writes a text down that came over a WebSocket, in a third file, which is searched for secrets
 // too. Thread-safe.

@@ -1,9 +1,11 @@
 """Shows that check_secrets.py finds what is planted, wherever that is, and nothing else."""
 
 import json
+import os
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
 import check_secrets
 
@@ -59,10 +61,23 @@ class SecretsTest(unittest.TestCase):
         fault, = self.faults()
         self.assertIn("7.texts", fault)
 
-    def test_a_token_that_was_only_handed_out_is_a_secret(self):
-        (self.root / "7.secrets").write_text("")
-        (self.files / "stderr-1.txt").write_text(TOKEN)
+    def test_a_secret_is_found_in_whichever_of_many_files(self):
+        (self.root / "7.secrets").write_text("".join(f"{KEY}-{n}-\n" for n in range(3000)))
+        for number in range(20):
+            (self.files / f"stderr-{number}.txt").write_bytes(
+                b"\xff\n" * 1000 + f"{KEY}-{number * 100}-".encode())
+        self.assertEqual(len(self.faults()), 20)
+
+    def test_a_secret_in_a_file_with_an_odd_name_is_found(self):
+        (self.files / "-e new\nline \udcff").write_text(KEY)
         self.assertEqual(len(self.faults()), 1)
+
+    def test_what_cannot_be_searched_is_a_fault(self):
+        grep = self.root / "grep"
+        grep.write_text("#!/bin/sh\nexit 2\n")
+        grep.chmod(0o755)
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.root}:/bin"):
+            self.assertEqual(self.faults(), ["grep could not read everything"])
 
     def test_keys_of_keys_files_are_secrets_and_may_stand_there(self):
         for text in (f"projects: {{a: {{keys: [{KEY}-2, 'x{KEY}']}}}}\n",
