@@ -67,6 +67,14 @@ struct InboxQuery {
   std::int64_t limit = 0;
 };
 
+// What a read that reached the end of an inbox has shown of it.
+struct InboxEnd {
+  Cursor last = 0;  // nothing stands in the inbox after it
+  Cursor seen = 0;  // everything up to here was there to be read, in whichever inbox
+
+  bool operator==(const InboxEnd&) const = default;
+};
+
 struct InboxCounts {
   std::int64_t total = 0;
   std::int64_t unread = 0;

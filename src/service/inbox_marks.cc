@@ -29,26 +29,21 @@ void InboxMarks::Delivered(std::string_view project, std::string_view agent,
                            domain::Cursor cursor) {
   std::string key = Key(project, agent);
   MutexLock lock(mutex_);
+  delivered_ = std::max(delivered_, cursor);
   Raise(std::move(key), cursor);
 }
 
-InboxMarks::Era InboxMarks::era() {
-  MutexLock lock(mutex_);
-  return era_;
-}
-
-void InboxMarks::Learn(Era era, std::string_view project, std::string_view agent,
-                       domain::Cursor cursor) {
+void InboxMarks::Learn(std::string_view project, std::string_view agent, domain::InboxEnd end) {
   if (project.size() + agent.size() > kNameBytesMax) return;
   std::string key = Key(project, agent);
   MutexLock lock(mutex_);
-  if (era == era_) Raise(std::move(key), cursor);
+  if (end.seen >= forgotten_) Raise(std::move(key), end.last);
 }
 
 void InboxMarks::Raise(std::string key, domain::Cursor cursor) {
   if (marks_.size() >= inboxes_max_ && !marks_.contains(key)) {
     marks_.clear();
-    ++era_;
+    forgotten_ = delivered_;
   }
   domain::Cursor& mark = marks_.try_emplace(std::move(key), cursor).first->second;
   mark = std::max(mark, cursor);

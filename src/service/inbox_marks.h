@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,18 +18,18 @@ namespace interlock::service {
 // (1) Nothing that was committed stands in an inbox after its mark. A mark is raised inside the
 //     transaction that delivers, before anybody can read or hear of the message. When that
 //     transaction fails the mark is too high, which costs a read and hides nothing.
-// (2) What a read has seen is a mark only as long as no inbox was forgotten since before its
-//     snapshot: a delivery that it did not see may have been forgotten with its inbox.
+// (2) A delivery may be forgotten with its inbox, before or after it is committed. A read that did
+//     not see it would put the mark too low; so what reads say counts only if they saw everything
+//     up to the last delivery that was forgotten. Cursors rise in the order of commits.
 // (3) Marks of inboxes that are there never sink.
 // (4) What is kept is bounded, whatever anybody asks for: inboxes in number, and their names in
 //     length. One with a longer name than any mail can be delivered to is looked up each time.
 class InboxMarks : public domain::DeliveryListener {
  public:
-  // Names a stretch of time in which no inbox was forgotten.
-  using Era = std::uint64_t;
+  static constexpr std::size_t kInboxesMax = 16'384;
 
   // More inboxes than that are all forgotten, and learnt anew.
-  explicit InboxMarks(std::size_t inboxes_max = 16'384) : inboxes_max_(inboxes_max) {}
+  explicit InboxMarks(std::size_t inboxes_max = kInboxesMax) : inboxes_max_(inboxes_max) {}
 
   // True: nothing stands in the inbox after `cursor`. False: ask the database.
   bool EndsBy(std::string_view project, std::string_view agent, domain::Cursor cursor)
@@ -40,10 +39,8 @@ class InboxMarks : public domain::DeliveryListener {
   void Delivered(std::string_view project, std::string_view agent, domain::Cursor cursor) override
       IL_EXCLUDES(mutex_);
 
-  // To be asked before a read begins.
-  Era era() IL_EXCLUDES(mutex_);
-  // A read that began in `era` found nothing in the inbox after `cursor`.
-  void Learn(Era era, std::string_view project, std::string_view agent, domain::Cursor cursor)
+  // A read found that the inbox ends there.
+  void Learn(std::string_view project, std::string_view agent, domain::InboxEnd end)
       IL_EXCLUDES(mutex_);
 
  private:
@@ -51,7 +48,8 @@ class InboxMarks : public domain::DeliveryListener {
 
   const std::size_t inboxes_max_;
   Mutex mutex_;
-  Era era_ IL_GUARDED_BY(mutex_) = 0;
+  domain::Cursor delivered_ IL_GUARDED_BY(mutex_) = 0;  // the last
+  domain::Cursor forgotten_ IL_GUARDED_BY(mutex_) = 0;  // the last, see (2)
   std::unordered_map<std::string, domain::Cursor> marks_ IL_GUARDED_BY(mutex_);
 };
 

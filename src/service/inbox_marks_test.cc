@@ -28,37 +28,46 @@ TEST(InboxMarksTest, AnInboxEndsWithWhatWasDelivered) {
 
 TEST(InboxMarksTest, AnInboxEndsWhereAReadFoundItsEnd) {
   InboxMarks marks;
-  marks.Learn(marks.era(), "p", "a", 7);
+  marks.Learn("p", "a", {.last = 7, .seen = 8});
   EXPECT_FALSE(marks.EndsBy("p", "a", 6));
   EXPECT_TRUE(marks.EndsBy("p", "a", 7));
 }
 
 TEST(InboxMarksTest, AReadThatMissedADeliveryDoesNotHideIt) {
   InboxMarks marks;
-  const InboxMarks::Era era = marks.era();
   marks.Delivered("p", "a", 9);  // after the snapshot of the read
-  marks.Learn(era, "p", "a", 3);
+  marks.Learn("p", "a", {.last = 3, .seen = 8});
   EXPECT_FALSE(marks.EndsBy("p", "a", 8));
 }
 
 TEST(InboxMarksTest, AReadThatMissedADeliveryDoesNotHideItWhenTheInboxWasForgotten) {
   InboxMarks marks(2);
-  const InboxMarks::Era era = marks.era();
   marks.Delivered("p", "a", 9);
   marks.Delivered("p", "b", 10);
-  marks.Delivered("p", "c", 11);  // one too many
-  marks.Learn(era, "p", "a", 3);
+  marks.Delivered("p", "c", 10);  // one too many
+  marks.Learn("p", "a", {.last = 3, .seen = 8});
+  marks.Learn("p", "b", {.last = 3, .seen = 9});
   EXPECT_FALSE(marks.EndsBy("p", "a", 8));
-  marks.Learn(marks.era(), "p", "a", 9);
+  EXPECT_FALSE(marks.EndsBy("p", "b", 9));
+  marks.Learn("p", "a", {.last = 9, .seen = 10});
   EXPECT_TRUE(marks.EndsBy("p", "a", 9));
+}
+
+TEST(InboxMarksTest, ReadsMakeInboxesForgottenToo) {
+  InboxMarks marks(2);
+  marks.Delivered("p", "a", 9);
+  marks.Learn("p", "b", {.last = 0, .seen = 8});
+  marks.Learn("p", "c", {.last = 0, .seen = 8});  // one too many
+  marks.Learn("p", "a", {.last = 3, .seen = 8});
+  EXPECT_FALSE(marks.EndsBy("p", "a", 8));
 }
 
 TEST(InboxMarksTest, NamesThatNoMailCanReachAreNotKept) {
   InboxMarks marks;
   const std::string longest(256, 'x');
-  marks.Learn(marks.era(), longest, longest, 7);
+  marks.Learn(longest, longest, {.last = 7, .seen = 7});
   EXPECT_TRUE(marks.EndsBy(longest, longest, 7));
-  marks.Learn(marks.era(), longest, longest + "x", 7);
+  marks.Learn(longest, longest + "x", {.last = 7, .seen = 7});
   EXPECT_FALSE(marks.EndsBy(longest, longest + "x", 7));
 }
 
@@ -72,8 +81,8 @@ TEST(InboxMarksTest, AKnownInboxIsNotTooMany) {
 }
 
 // One delivers and commits, others read what is committed and teach what they saw, however late,
-// while inboxes are forgotten all the time. Nobody may be told that nothing follows what came
-// before a committed message.
+// while inboxes are forgotten all the time, also inside a transaction. Nobody may be told that
+// nothing follows what came before a committed message.
 TEST(InboxMarksTest, NoCommittedMessageIsHiddenFromAnyThread) {
   constexpr domain::Cursor kMessages = testing::kSlowBuild ? 3'000 : 30'000;
   InboxMarks marks(3);
@@ -82,16 +91,16 @@ TEST(InboxMarksTest, NoCommittedMessageIsHiddenFromAnyThread) {
     if (thread == 0) {
       for (domain::Cursor cursor = 1; cursor <= kMessages; ++cursor) {
         marks.Delivered("p", "a", cursor);
-        committed = cursor;
         marks.Delivered("p", "other " + std::to_string(cursor % 5), cursor);
+        committed = cursor;
+        marks.Delivered("p", "more " + std::to_string(cursor % 5), cursor);
       }
       return;
     }
     while (committed < kMessages) {
-      const InboxMarks::Era era = marks.era();
       const domain::Cursor seen = committed;
       ASSERT_FALSE(marks.EndsBy("p", "a", seen - 1)) << seen;
-      marks.Learn(era, "p", "a", seen);
+      marks.Learn("p", "a", {.last = seen, .seen = seen});
     }
   });
 }

@@ -28,14 +28,13 @@ Mailbox::Awaitable<void> Mailbox::ReadInbox(domain::InboxQuery query, Sink sink)
     sink->Restart();
     co_return Result<void>();
   }
-  using End = std::optional<domain::Cursor>;
-  const InboxMarks::Era era = marks.era();
+  using End = std::optional<domain::InboxEnd>;
   const auto shared = std::make_shared<const domain::InboxQuery>(std::move(query));
   auto read = [shared, sink = std::move(sink)](db::Connection& connection) {
     return store::ReadInbox(connection, *shared, *sink);
   };
   IL_CO_TRY(const End end, co_await AwaitRead<End>(storage_, std::move(read)));
-  if (end && shared->project) marks.Learn(era, *shared->project, shared->agent, *end);
+  if (end && shared->project) marks.Learn(*shared->project, shared->agent, *end);
   co_return Result<void>();
 }
 

@@ -96,6 +96,25 @@ TEST_F(PollingTest, AnInboxOfEveryProjectIsAlwaysRead) {
   EXPECT_THAT(ReadInbox({.agent = "a", .limit = 10}), ElementsAre("m1"));
 }
 
+// The inbox is forgotten between the delivery and the commit, and read in between.
+TEST_F(PollingTest, AMessageIsSeenThoughItsInboxWasForgottenBeforeTheCommit) {
+  Storage small(*database_, system_clock_, {.inboxes_max = 2});
+  mail_ = std::make_unique<Mail>(small, clock_, ids_);
+  mailbox_ = std::make_unique<Mailbox>(small, clock_);
+  database_->AfterEachWrite([this](db::Transaction&) -> Result<void> {
+    EXPECT_THAT(Poll(0), IsEmpty());
+    return {};
+  });
+  ASSERT_TRUE(Send({.project = "p",
+                    .from = "s",
+                    .id = "m1",
+                    .body = "text",
+                    .addresses = {.to = {"a", "b", "c"}}})
+                  .ok());
+  EXPECT_THAT(Poll(0), ElementsAre("m1"));
+  small.Stop();
+}
+
 // Whoever has sent and was answered finds the message at once, though others poll the same inbox
 // and teach what they saw a moment ago.
 TEST_F(PollingTest, WhatWasAnsweredIsInTheInboxAtOnce) {

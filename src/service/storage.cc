@@ -44,7 +44,8 @@ Storage::Storage(db::Database& database, Clock& clock, Options options)
       breaker_(clock, options.breaker, std::move(options.on_breaker_change)),
       retry_(clock, options.retry, options.random),
       peek_(clock, {.retries_max = 0}, options.random),
-      guard_(breaker_, retry_) {}
+      guard_(breaker_, retry_),
+      inboxes_(options.inboxes_max) {}
 
 Storage::Call Storage::Read(ReadFn fn, Done done) {
   return guard_.Run(ReadOperation(database_, std::move(fn), budget_), std::move(done));

@@ -47,6 +47,7 @@ class Storage {
     Duration budget = std::chrono::seconds(10);
     resilience::Breaker::OnChange on_breaker_change = nullptr;
     resilience::Retry::Random random = resilience::SystemRandom();
+    std::size_t inboxes_max = InboxMarks::kInboxesMax;
   };
 
   // Both must outlive it.

@@ -95,9 +95,9 @@ Result<std::int64_t> Count(db::Connection& connection, const db::Sql& sql, std::
 
 }  // namespace
 
-Result<std::optional<domain::Cursor>> ReadInbox(db::Connection& connection,
-                                                const domain::InboxQuery& query,
-                                                domain::MessageSink& sink) {
+Result<std::optional<domain::InboxEnd>> ReadInbox(db::Connection& connection,
+                                                  const domain::InboxQuery& query,
+                                                  domain::MessageSink& sink) {
   Watched page(sink);
   if (query.project) {
     IL_TRY_VOID(ReadMessages(connection, page, kReadInbox, DeliveryFrom, *query.project,
@@ -106,10 +106,10 @@ Result<std::optional<domain::Cursor>> ReadInbox(db::Connection& connection,
     IL_TRY_VOID(ReadMessages(connection, page, kReadInboxAnywhere, DeliveryFrom, query.agent,
                              query.after, query.limit));
   }
-  if (page.count() == query.limit || page.full()) return std::optional<domain::Cursor>();
-  if (page.count() > 0) return std::optional(page.last());
+  if (page.count() == query.limit || page.full()) return std::optional<domain::InboxEnd>();
   IL_TRY(const domain::Cursor newest, NewestCursor(connection));
-  return std::optional(std::min(query.after, newest));
+  const domain::Cursor last = page.count() > 0 ? page.last() : std::min(query.after, newest);
+  return std::optional(domain::InboxEnd{.last = last, .seen = newest});
 }
 
 Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,

@@ -13,11 +13,11 @@
 namespace interlock::store {
 
 // A page of an agent's mail, by rising cursor. Costs what the page costs, however much mail there
-// is before and behind it. Returns the cursor after which there surely is nothing, if the page
-// reaches the end.
-Result<std::optional<domain::Cursor>> ReadInbox(db::Connection& connection,
-                                                const domain::InboxQuery& query,
-                                                domain::MessageSink& sink);
+// is before and behind it. Returns where the inbox ends, if the page reaches that.
+// REQUIRES: the connection reads one snapshot throughout.
+Result<std::optional<domain::InboxEnd>> ReadInbox(db::Connection& connection,
+                                                  const domain::InboxQuery& query,
+                                                  domain::MessageSink& sink);
 
 // Costs a walk over the agent's own rows; the unread ones have an index of their own.
 Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,

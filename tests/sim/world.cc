@@ -19,6 +19,7 @@ using testing::Below;
 
 // So small that followers fall behind, and batches have neighbours.
 constexpr std::size_t kOutboxEvents = 24;
+constexpr std::size_t kInboxes = 4;  // fewer than there are, so that some are forgotten
 constexpr std::size_t kBatchMax = 8;
 constexpr int kLogPagesMax = 40;  // so short a log is moved into the file every few batches
 
@@ -46,7 +47,7 @@ Server::Server(const sqlite::DatabaseOptions& options, Clock& clock, RandomSourc
                std::function<void()> committed)
     : database_(sqlite::Database::Open(WithSignal(options, commits_, std::move(committed)), clock)
                     .value()),
-      storage_(*database_, clock, {.random = std::move(jitter)}),
+      storage_(*database_, clock, {.random = std::move(jitter), .inboxes_max = kInboxes}),
       feed(storage_, commits_, clock, log, {.outbox_events_max = kOutboxEvents}),
       reservations(storage_, clock, uuids, Limits(), ReservationOptions()),
       agents(storage_, clock, random, uuids, Limits(),
