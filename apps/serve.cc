@@ -360,13 +360,19 @@ Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& 
                                    .access = sqlite::Access::kReadWriteOrCreate,
                                    .durability = options.durability,
                                    .busy_timeout = kMigrationPatience,
+                                   .upkeep = sqlite::LogUpkeep::kByCallerAndClose,
                                    .owner = std::string(schema.program)}));
   db::Migrator migrator(schema, {.database = options.database}, clock);
-  IL_TRY(const db::MigrationOutcome outcome, migrator.Run(*connection));
+  const Result<db::MigrationOutcome> migrated = migrator.Run(*connection);
+  const bool foreign = !migrated && migrated.error().code() == Errc::kForeignSchema;
+  if (!foreign) connection->DoubtLog();  // an earlier server may have left it: see GroupWriter, (8)
+  IL_TRY(const db::MigrationOutcome outcome, migrated);
   if (outcome.from != outcome.to) {
     log.Info("migrated the database",
              {{"from", outcome.from}, {"to", outcome.to}, {"backup", outcome.backup.string()}});
   }
+  // The file should be whole without its log. If that cannot be now, the first write sees to it.
+  static_cast<void>(connection->CheckpointWithoutWaiting().ok());
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -12,6 +13,7 @@
 
 #include "db/sqlite/connection.h"
 #include "testing/raw_db.h"
+#include "testing/recorded_writes.h"
 #include "testing/temp_db.h"
 
 namespace interlock::app {
@@ -88,6 +90,46 @@ TEST_F(MigrateDatabaseTest, OurOwnFileInRollbackModeIsPutBackIntoWalMode) {
   EXPECT_EQ(Files().at("test.db").substr(18, 2), "\x01\x01");
   ASSERT_TRUE(Migrate().ok());
   EXPECT_EQ(Files().at("test.db").substr(18, 2), "\x02\x02");
+}
+
+// An earlier server whose sync failed: no later sync would bring those pages to the disk.
+TEST_F(MigrateDatabaseTest, ALogThatWasLeftIsWrittenOverItselfBeforeItIsMoved) {
+  ASSERT_TRUE(Migrate().ok());
+  {
+    const testing::RawDb earlier(temp_.path());
+    earlier.Run("DELETE FROM meta");
+    earlier.KeepLogOnClose();
+  }
+  const std::size_t log_bytes = Files().at("test.db-wal").size();
+  ASSERT_GT(log_bytes, 0U);
+  const testing::RecordedWrites recorded;
+  ASSERT_TRUE(Migrate().ok());
+  const auto& files = recorded.files();
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].name, "test.db-wal");
+  EXPECT_EQ(files[0].bytes, log_bytes);
+  EXPECT_EQ(files[1].name, "test.db");
+  EXPECT_EQ(Files().size(), 1U);
+}
+
+// Somebody reads it, so that it cannot be moved: closing does not try either.
+TEST_F(MigrateDatabaseTest, ALogThatCannotBeSettledIsLeftToTheWriter) {
+  ASSERT_TRUE(Migrate().ok());
+  const auto reader = temp_.Open(sqlite::Access::kReadOnly);
+  ASSERT_TRUE(reader->BeginSnapshot().ok());
+  ASSERT_TRUE(reader->SchemaVersion().ok());
+  {
+    const testing::RawDb earlier(temp_.path());
+    earlier.Run("DELETE FROM meta");
+    earlier.KeepLogOnClose();
+  }
+  const auto before = Files();
+  ASSERT_NE(before.at("test.db-wal"), "");
+  ASSERT_TRUE(Migrate().ok());
+  EXPECT_TRUE(Files() == before);
+  reader->Rollback();
+  ASSERT_TRUE(Migrate().ok());
+  EXPECT_EQ(Files().at("test.db-wal"), "") << "which the reader has open";
 }
 
 TEST_F(MigrateDatabaseTest, AToolThatHoldsTheWriteLockIsWaitedFor) {

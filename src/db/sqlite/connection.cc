@@ -279,6 +279,21 @@ struct Connection::Impl {
     }
   }
 
+  // Null: it is not open.
+  sqlite3_file* LogFile() const {
+    sqlite3_file* log = nullptr;
+    const int code = sqlite3_file_control(db.get(), "main", SQLITE_FCNTL_JOURNAL_POINTER,
+                                          static_cast<void*>(&log));
+    const bool is_open = code == SQLITE_OK && log != nullptr && log->pMethods != nullptr;
+    return is_open ? log : nullptr;
+  }
+
+  // See gathering_vfs.h. A log that cannot be written takes nothing any more: nothing to report.
+  void WriteGathered() const {
+    sqlite3_int64 size = 0;
+    if (sqlite3_file* const log = LogFile()) log->pMethods->xFileSize(log, &size);
+  }
+
   Result<void> RunControl(const db::Sql& sql) {
     const Opened opened(guard);
     IL_TRY(Statement * statement, Find(controls, sql));
@@ -345,8 +360,9 @@ Result<void> Connection::Commit() {
 
 void Connection::Rollback() {
   impl_->savepoint = false;
-  impl_->writing = false;
+  const bool wrote = std::exchange(impl_->writing, false);
   if (!in_transaction()) return;
+  if (wrote) impl_->WriteGathered();
   // A rollback that cannot undo in memory still ends the transaction: readers never saw it.
   const Result<void> rolled_back = impl_->RunControl("ROLLBACK");
   IL_CHECK(!in_transaction(), rolled_back.ok() ? "" : rolled_back.error().message());
@@ -442,18 +458,16 @@ Result<void> Connection::WriteLogAnew() {
   constexpr sqlite3_int64 kPiece = sqlite3_int64{64} * 1024;  // SQLite's files take 128 KiB at most
   std::string bytes(kPiece, '\0');
   IL_TRY_VOID(BeginExclusive());
-  sqlite3_file* log = nullptr;
+  sqlite3_file* const log = impl_->LogFile();
   sqlite3_int64 size = 0;
-  int code = sqlite3_file_control(impl_->db.get(), "main", SQLITE_FCNTL_JOURNAL_POINTER,
-                                  static_cast<void*>(&log));
-  const bool is_open = code == SQLITE_OK && log != nullptr && log->pMethods != nullptr;
-  if (is_open) code = log->pMethods->xFileSize(log, &size);
+  int code = SQLITE_OK;
+  if (log != nullptr) code = log->pMethods->xFileSize(log, &size);
   for (sqlite3_int64 at = 0; code == SQLITE_OK && at < size; at += kPiece) {
     const int count = static_cast<int>(std::min(kPiece, size - at));
     code = log->pMethods->xRead(log, bytes.data(), count, at);
     if (code == SQLITE_OK) code = log->pMethods->xWrite(log, bytes.data(), count, at);
   }
-  Rollback();
+  Rollback();  // writes what was gathered, too
   if (code != SQLITE_OK) return ErrorFrom(code, impl_->db.get(), "writing the log anew");
   return {};
 }

@@ -15,7 +15,9 @@ namespace interlock::sqlite {
 // and whoever wants to go on opens the database anew.
 //
 // REQUIRES: synchronous=FULL. Then every commit syncs the log before the others are shown its
-// pages, so nobody ever looks for a page that is still in memory.
+// pages, so nobody ever looks for a page that is still in memory. And whoever gives up the write
+// lock without a commit asks for the size first: else what was gathered would be written later,
+// over what another process has committed meanwhile.
 //
 // Registered with SQLite, under a name of its own, as long as it lives; it must outlive all
 // connections that use it. Thread-safe; each file belongs to its connection.

@@ -68,6 +68,12 @@ class GatheringVfsTest : public ::testing::Test {
         .value()
         .value();
   }
+  static std::string Integrity(Connection& connection) {
+    return connection
+        .One("PRAGMA integrity_check", [](const db::Row& row) { return row.String(0); })
+        .value()
+        .value();
+  }
   static int WritesOfACommit(Connection& connection, int first) {
     EXPECT_TRUE(connection.BeginExclusive().ok());
     Insert(connection, first);
@@ -112,9 +118,52 @@ TEST_F(GatheringVfsTest, PagesThatLeaveTheCacheBeforeTheCommitAreReadBack) {
   ASSERT_TRUE(writer->Commit().ok());
   const auto reader = temp_.Open(Access::kReadOnly);
   EXPECT_EQ(Count(*reader), 100);
-  EXPECT_EQ(reader->One("PRAGMA integrity_check", [](const db::Row& row) { return row.String(0); })
-                .value(),
-            "ok");
+  EXPECT_EQ(Integrity(*reader), "ok");
+}
+
+// Another process commits to where the pages lay that were given up.
+TEST_F(GatheringVfsTest, WhatWasRolledBackIsNotWrittenOverACommitOfAnother) {
+  const auto writer = Open(gathering_.name());
+  const auto other = Open("");
+  ASSERT_TRUE(writer->RunScript("PRAGMA cache_size=10").ok());
+  ASSERT_TRUE(writer->BeginExclusive().ok());
+  Insert(*writer, 1000);
+  writer->Rollback();
+  WritesOfACommit(*other, 0);
+  EXPECT_EQ(Count(*writer), 100);
+  EXPECT_EQ(Integrity(*temp_.Open(Access::kReadOnly)), "ok");
+}
+
+TEST_F(GatheringVfsTest, ClosingWritesNothingThatWasNotCommitted) {
+  auto writer = Open(gathering_.name());
+  const auto other = Open("");
+  EXPECT_EQ(Count(*other), 0);  // so that it is not the last one, which moves the log
+  ASSERT_TRUE(writer->RunScript("PRAGMA cache_size=10").ok());
+  ASSERT_TRUE(writer->BeginExclusive().ok());
+  Insert(*writer, 1000);
+  writes = 0;
+  writer.reset();
+  EXPECT_EQ(writes, 0);
+}
+
+// The log is written over itself, but cannot be moved, since somebody reads what was there before.
+TEST_F(GatheringVfsTest, ALogWrittenAnewIsNotWrittenOverACommitOfAnother) {
+  const auto other = Open("");
+  WritesOfACommit(*other, 0);           // room in the log
+  ASSERT_TRUE(other->TidyLog(0).ok());  // which begins anew
+  ASSERT_TRUE(other->RunScript("DELETE FROM t WHERE a > 50").ok());
+  const auto reader = temp_.Open(Access::kReadOnly);
+  ASSERT_TRUE(reader->BeginSnapshot().ok());
+  EXPECT_EQ(Count(*reader), 51);
+  ASSERT_TRUE(other->TidyLog(0).ok());  // so that nothing is left to sync
+  const auto writer = Open(gathering_.name());
+  ASSERT_TRUE(other->RunScript("DELETE FROM t WHERE a > 40").ok());
+  writer->DoubtLog();
+  EXPECT_FALSE(writer->CheckpointWithoutWaiting().ok());
+  WritesOfACommit(*other, 1000);  // up to there and beyond
+  EXPECT_EQ(Count(*writer), 141);
+  reader->Rollback();
+  EXPECT_EQ(Integrity(*temp_.Open(Access::kReadOnly)), "ok");
 }
 
 TEST_F(GatheringVfsTest, WhatCannotBeWrittenFailsTheCommit) {
@@ -147,9 +196,7 @@ TEST_F(GatheringVfsTest, WhatCouldNotBeWrittenBeforeTheCommitFailsIt) {
   }
   const auto reader = temp_.Open(Access::kReadOnly);
   EXPECT_EQ(Count(*reader), 100);
-  EXPECT_EQ(reader->One("PRAGMA integrity_check", [](const db::Row& row) { return row.String(0); })
-                .value(),
-            "ok");
+  EXPECT_EQ(Integrity(*reader), "ok");
 }
 
 }  // namespace

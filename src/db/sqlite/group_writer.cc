@@ -81,7 +81,9 @@ Result<void> GroupWriter::CloseConnection() {
   // Spoilt by the last batch: readers cannot empty the log that it left.
   if (connection_ == nullptr) {
     IL_TRY(connection_, reopen_());
+    log_settled_ = false;
   }
+  if (!log_settled_) connection_->DoubtLog();  // see (8)
   Result<void> emptied = connection_->Checkpoint();
   connection_.reset();
   // Another process reads or writes: the log is its own to empty, and nothing is lost.

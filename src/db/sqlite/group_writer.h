@@ -50,7 +50,8 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 // (8) Pages whose sync failed once are readable, but no later sync brings them to the disk: a
 //     power cut takes them, and with them all that was built upon them. A log that was there before
 //     the connection is therefore written over itself, moved into the file and emptied before the
-//     first batch. Who reads an old snapshot meanwhile makes that batch kBusy.
+//     first batch, or when closing if there was none. Who reads an old snapshot meanwhile makes
+//     that batch kBusy.
 // (9) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
 //     batch hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
 class GroupWriter {
