@@ -231,11 +231,6 @@ class Server::Impl {
       sessions_.emplace(session, count == &serving_ ? ++arrivals_ : kNoNewcomer);
       ++*count;
     }
-    if (slowest) {
-      asio::post(slowest->executor(), [slowest] {
-        if (slowest->fresh()) slowest->Abort();  // else its request came meanwhile, and is answered
-      });
-    }
     const bool serve = count == &serving_;
     auto ended = [this, session, serve](const std::exception_ptr& exception) {
       Escaped(exception);
@@ -249,6 +244,10 @@ class Server::Impl {
       Remove(session, serve);
       throw;
     }
+    if (!slowest) return;
+    asio::post(slowest->executor(), [slowest] {
+      if (slowest->fresh()) slowest->Abort();  // else its request came meanwhile, and is answered
+    });
   }
 
   // When every place is taken: the connection that has been here longest without sending a whole
