@@ -247,6 +247,8 @@ Result<Database> Database::Open(const Options& options, Access access, const db:
   };
   Result<std::unique_ptr<sqlite::Connection>> connection = open();
   if (!connection) return WithRemedy(std::move(connection).error(), options.path);
+  // Who wrote to it before may have met a sync that failed, and cannot tell us.
+  if (access == Access::kWrite) (*connection)->DoubtLog();
   return Database(std::move(connection).value(), access);
 }
 
@@ -290,6 +292,7 @@ Result<db::MigrationOutcome> Database::Init(const Options& options, const db::Sc
     IL_TRY(const auto connection,
            sqlite::Connection::Open(SqliteOptions(options, sqlite::Access::kReadWrite, schema)));
     // A new file should be whole without its log; others who work already keep it as it is.
+    connection->DoubtLog();
     static_cast<void>(connection->Checkpoint().ok());
     return outcome;
   };

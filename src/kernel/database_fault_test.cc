@@ -218,6 +218,32 @@ TEST(DatabaseFaultTest, WhatIsAnsweredAfterASyncThatFailedSurvivesAPowerCut) {
   EXPECT_EQ(failed, 6);
 }
 
+// A disk that went on failing: the call whose sync failed could not move the log either. When a
+// later one moves it, a power cut must not leave half of it.
+TEST(DatabaseFaultTest, APowerCutWhileALogWithFailedSyncsIsMovedDamagesNothing) {
+  constexpr std::size_t kSetConfig = 0;
+  constexpr std::size_t kIncrement = 1;
+  constexpr std::size_t kSetLarge = 4;
+  int cuts = 0;
+  bool cut = true;
+  for (std::int64_t step = 1; cut; ++step) {
+    KernelLife life(testing::TestSeed() + static_cast<std::uint64_t>(step), Company::kAlone, "");
+    life.Make();
+    ASSERT_TRUE(life.Do(kSetConfig).ok());
+    life.disk().Inject({.op = DiskOp::kSync, .calls = 5, .effect = sqlite::Effect::kNothing});
+    ASSERT_FALSE(life.Do(kIncrement).ok());
+    life.disk().Heal();
+    life.disk().CutPowerAtStep(step, Survival::kSome);
+    static_cast<void>(life.Do(kSetLarge));
+    cut = !life.disk().powered();
+    cuts += cut ? 1 : 0;
+    if (cut) life.disk().PowerOn();
+    EXPECT_THAT(testing::ContentOf(life.database(), life.vfs()), ::testing::HasSubstr("config|s|"))
+        << step << ", IL_SEED=" << testing::TestSeed();
+  }
+  EXPECT_GT(cuts, 10);
+}
+
 // The tests above would see a program that acknowledges what it has not synced.
 TEST(DatabaseFaultTest, AProgramThatDoesNotSyncIsFoundOut) {
   for (const std::string_view synchronous : {"OFF", "NORMAL"}) {

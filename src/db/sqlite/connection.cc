@@ -501,7 +501,9 @@ Result<void> Connection::CheckpointWithoutWaiting() {
 
 Result<bool> Connection::TidyLog(int pages) {
   if (std::exchange(impl_->log_pages, 0) <= pages) return false;
+  sqlite3_busy_handler(impl_->db.get(), nullptr, nullptr);
   const Result<Moved> moved = MoveLog(SQLITE_CHECKPOINT_PASSIVE);
+  impl_->SetWaiting();
   if (!moved && moved.error().code() == Errc::kBusy) return false;
   if (!moved) return moved.error();
   // A long-lived writer begins the log anew by itself, in the room that is there.
