@@ -108,8 +108,8 @@ struct Feed::Parts {
 };
 
 // Replays (position_, through_] from the log, then takes from the outbox, which has had everything
-// after through_ since it joined. If that overflows during the replay it joins anew, which sets a
-// later through_: a long replay under load ends all the same.
+// after through_ since it joined. If that overflows during the replay, or is to have other types,
+// it joins anew, which sets a later through_: a long replay under load ends all the same.
 class Follower::Impl {
  public:
   Impl(std::shared_ptr<Feed::Parts> feed, FollowRequest request)
@@ -150,13 +150,20 @@ class Follower::Impl {
     co_return *end_;
   }
 
+  Result<void> Check(const events::TypeFilter& filter) const {
+    if (filter.size() <= feed_->options.types_max) return {};
+    return Error(Errc::kInvalidArgument, "Too many event types; subscribe to at most " +
+                                             std::to_string(feed_->options.types_max) + ".");
+  }
+
+  // REQUIRES: it has joined.
   Result<void> SetFilter(events::TypeFilter filter) {
-    if (filter.size() > feed_->options.types_max) {
-      return Error(Errc::kInvalidArgument, "Too many event types; subscribe to at most " +
-                                               std::to_string(feed_->options.types_max) + ".");
-    }
+    IL_TRY_VOID(Check(filter));
     filter_ = std::move(filter);
     outbox_->SetFilter(filter_);
+    // What the outbox has left out by the old filter comes after what is yet to be replayed by the
+    // new one: it is replayed, too.
+    if (!live_ && !closed()) Rejoin();
     return {};
   }
   const events::TypeFilter& filter() const { return filter_; }
@@ -234,11 +241,12 @@ class Follower::Impl {
     return std::move(taken.frames);
   }
 
+  void Rejoin() {
+    if (Result<void> joined = Join(position_); !joined.ok()) end_ = std::move(joined).error();
+  }
+
   void OnLagged() {
-    if (!live_) {
-      if (Result<void> joined = Join(position_); !joined.ok()) end_ = std::move(joined).error();
-      return;
-    }
+    if (!live_) return Rejoin();
     end_ = Lagged();
     CountLagged();
   }
@@ -268,6 +276,7 @@ Result<void> Follower::Subscribe(const std::vector<std::string>& types) {
 }
 
 Result<void> Follower::Unsubscribe(const std::vector<std::string>& types) {
+  IL_TRY_VOID(CheckTypes(types));
   events::TypeFilter filter = impl_->filter();
   filter.Unsubscribe(types);
   return impl_->SetFilter(std::move(filter));
@@ -300,7 +309,7 @@ awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request)
     IL_CO_TRY_VOID(co_await Await<void>(std::move(check)));
   }
   auto impl = std::make_unique<Follower::Impl>(parts, std::move(request));
-  IL_CO_TRY_VOID(impl->SetFilter(impl->filter()));
+  IL_CO_TRY_VOID(impl->Check(impl->filter()));
   if (!impl->Join(since).ok()) co_return TooLate();
   co_return std::make_unique<Follower>(std::move(impl));
 }

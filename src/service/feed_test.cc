@@ -132,6 +132,21 @@ TEST_F(FeedTest, TypesAreFilteredInReplayAndLiveAndCanBeChanged) {
   EXPECT_THAT(Take(*follower, 1), ElementsAre(7));
 }
 
+// What comes while the old filter holds belongs to the new one, since it comes after what is yet to
+// be replayed by it.
+TEST_F(FeedTest, TypesThatAreChangedDuringAReplayLeaveNoGap) {
+  Open();
+  for (const char* type : {"a", "b"}) ASSERT_TRUE(Append("p", type).ok());
+  const auto follower = Follow({.project = "p", .since = 0, .types = {"a"}});
+  ASSERT_TRUE(Append("p", "b").ok());
+  while (feed_->stats().published < 3) std::this_thread::yield();
+  ASSERT_TRUE(follower->Subscribe({"b"}).ok());
+  ASSERT_TRUE(Append("p", "b").ok());
+  EXPECT_THAT(Take(*follower, 4), ElementsAre(1, 2, 3, 4));
+  ASSERT_TRUE(Append("p", "a").ok());
+  EXPECT_THAT(Take(*follower, 1), ElementsAre(5));
+}
+
 TEST_F(FeedTest, TooManyTypesAreRefused) {
   Open({.types_max = 2});
   EXPECT_FALSE(Run(feed_->Follow({.project = "p", .types = {"a", "b", "c"}})).ok());
@@ -141,6 +156,7 @@ TEST_F(FeedTest, TooManyTypesAreRefused) {
   const Result<void> refused = follower->Subscribe({"c"});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::kInvalidArgument);
+  EXPECT_FALSE(follower->Unsubscribe({std::string(65, 'a')}).ok());
   ASSERT_TRUE(Append("p", "c").ok());
   ASSERT_TRUE(Append("p", "a").ok());
   EXPECT_THAT(Take(*follower, 1), ElementsAre(2)) << "nothing changed";
