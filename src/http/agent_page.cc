@@ -32,15 +32,23 @@ std::vector<std::string> FilesOf(const domain::Agent& agent) {
 
 }  // namespace
 
-void AgentPage::Restart() { text_ = kStart; }
+void AgentPage::Restart() {
+  text_ = kStart;
+  more_ = false;
+}
 
 void AgentPage::Add(const domain::Agent& agent) {
-  if (text_.size() > kStart.size()) text_ += ',';
-  text_ += to_json_(agent);
+  if (more_) return;
+  const std::string added = to_json_(agent);
+  const bool first = text_.size() == kStart.size();
+  more_ = !first && text_.size() + added.size() > bytes_max_;
+  if (more_) return;
+  if (!first) text_ += ',';
+  text_ += added;
 }
 
 std::string AgentPage::TakeAnswer() {
-  text_ += "]}";
+  text_ += more_ ? R"(],"more":true})" : "]}";
   return std::exchange(text_, {});
 }
 

@@ -1,6 +1,7 @@
 #include "http/agents.h"
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "json/object_text.h"
 #include "json/schema.h"
 #include "service/agents.h"
+#include "service/limits.h"
 
 namespace interlock::http {
 namespace {
@@ -23,6 +25,8 @@ namespace {
 using Answer = boost::asio::awaitable<Result<Response>>;
 using service::AgentRef;
 using Texts = std::vector<std::string>;
+
+constexpr std::size_t kListBytesMax = Limits().page_bytes_max;
 
 AgentRef RefOf(const Request& request) {
   return {.id = request.Param("id"), .project = request.project};
@@ -117,7 +121,8 @@ json::Value AgentSchema() {
 }
 
 json::Value AgentListSchema() {
-  return json::ObjectSchema({{"agents", json::ArraySchema(AgentSchema())}});
+  return json::ObjectSchema({{"agents", json::ArraySchema(AgentSchema())},
+                             {"more", json::BooleanSchema(), json::Need::kOptional}});
 }
 
 // The items of "a, b,,c", trimmed; blank ones do not count.
@@ -135,7 +140,7 @@ Texts CommaList(std::string_view text) {
 Answer GetAgents(App& app, Request request) {
   service::Agents::Filter filter = {.project = request.project,
                                     .capabilities = CommaList(request.Query("capability"))};
-  const auto page = std::make_shared<AgentPage>(service::AgentJson);
+  const auto page = std::make_shared<AgentPage>(service::AgentJson, kListBytesMax);
   IL_CO_TRY_VOID(co_await app.agents.List(std::move(filter), page));
   co_return Response::Json(200, page->TakeAnswer());
 }
@@ -152,7 +157,8 @@ json::Value PresenceSchema() {
                                           {"confidence", text},
                                           {"active_bead_id", text},
                                           {"thread_id", text}});
-  return json::ObjectSchema({{"agents", json::ArraySchema(std::move(agent))}});
+  return json::ObjectSchema({{"agents", json::ArraySchema(std::move(agent))},
+                             {"more", json::BooleanSchema(), json::Need::kOptional}});
 }
 
 Answer GetPresence(App& app, Request request) {
@@ -160,7 +166,7 @@ Answer GetPresence(App& app, Request request) {
       .project = request.project,
       .repo = std::string(domain::Trim(request.Query("repo"))),
       .active_bead_id = std::string(domain::Trim(request.Query("active_bead_id")))};
-  const auto page = std::make_shared<AgentPage>(PresenceJson);
+  const auto page = std::make_shared<AgentPage>(PresenceJson, kListBytesMax);
   IL_CO_TRY_VOID(co_await app.agents.List(std::move(filter), page));
   co_return Response::Json(200, page->TakeAnswer());
 }

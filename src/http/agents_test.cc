@@ -222,10 +222,11 @@ domain::Agent Named(std::string id) {
 
 TEST(AgentPageTest, AnAgentIsWrittenWhenItIsAddedAndNotWhenTheAnswerIsTaken) {
   static int written = 0;
-  AgentPage page([](const domain::Agent& agent) {
+  const auto to_json = [](const domain::Agent& agent) {
     ++written;
     return "\"" + agent.id + "\"";
-  });
+  };
+  AgentPage page(to_json, /*bytes_max=*/100);
   for (int run = 0; run < 2; ++run) {  // a read may begin again
     written = 0;
     page.Restart();
@@ -237,6 +238,19 @@ TEST(AgentPageTest, AnAgentIsWrittenWhenItIsAddedAndNotWhenTheAnswerIsTaken) {
   EXPECT_EQ(written, 2);
   page.Restart();
   EXPECT_EQ(page.TakeAnswer(), R"({"agents":[]})");
+}
+
+TEST(AgentPageTest, WhatDoesNotFitIsLeftOutWithAllThatFollows) {
+  AgentPage page([](const domain::Agent& agent) { return agent.id; }, /*bytes_max=*/19);
+  page.Restart();
+  page.Add(Named(std::string(50, '1')));  // a list with nobody would help nobody
+  EXPECT_EQ(page.TakeAnswer(), R"({"agents":[)" + std::string(50, '1') + "]}");
+  page.Restart();
+  for (const char* id : {"1234", "12345", "1"}) page.Add(Named(id));
+  EXPECT_EQ(page.TakeAnswer(), R"({"agents":[1234],"more":true})");
+  page.Restart();
+  page.Add(Named("1"));
+  EXPECT_EQ(page.TakeAnswer(), R"({"agents":[1]})");
 }
 
 TEST_F(AgentRoutesTest, AHeartbeatNeedsNoBodyAndIgnoresWhatItDoesNotKnow) {
