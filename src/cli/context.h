@@ -74,8 +74,12 @@ class Context {
   // fn(kernel::Transaction&) -> Result<T>: see kernel::Database::Write.
   template <typename Fn>
   std::invoke_result_t<Fn&, kernel::Transaction&> Write(Fn&& fn) {
-    IL_TRY(kernel::Database * database, Open(kernel::Database::Access::kWrite));
-    return database->Write(std::forward<Fn>(fn));
+    for (int tries = 1;; ++tries) {
+      IL_TRY(kernel::Database * database, Open(kernel::Database::Access::kWrite));
+      auto result = database->Write(fn);
+      const bool moved = !result && result.error().code() == Errc::kCancelled;
+      if (!moved || !database->HasMoved() || tries == kTriesWhenMoved) return result;
+    }
   }
   // A database that is open for reading is opened anew when it is to be written, and one whose file
   // was replaced meanwhile in any case.
@@ -94,6 +98,8 @@ class Context {
   void Finish();
 
  private:
+  static constexpr int kTriesWhenMoved = 10;
+
   void Say(LogLevel level, std::string_view what, std::string_view remedy);
 
   World world_;

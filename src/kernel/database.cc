@@ -312,7 +312,11 @@ Result<void> Database::Begin() {
   IL_CHECK(access_ == Access::kWrite);
   Result<void> begun = connection_->BeginExclusive();
   if (!begun) return WithRemedy(std::move(begun).error(), path());
-  return begun;
+  // Whoever waited for the lock may have the lock of a file that was moved away meanwhile.
+  if (!HasMoved()) return begun;
+  connection_->Rollback();
+  return Error(Errc::kCancelled, fmt::format("{} was removed or replaced", path().string()))
+      .WithDetail("do", "do it again");
 }
 
 Result<void> Database::Commit() {

@@ -77,7 +77,8 @@ class Database {
   }
 
   // fn(Transaction&) -> Result<T>. An error of fn undoes all of it. kOutcomeUnknown: the commit
-  // failed in a way that leaves open whether it is there.
+  // failed in a way that leaves open whether it is there. kCancelled, and HasMoved(): fn did not
+  // run.
   template <typename Fn>
   std::invoke_result_t<Fn&, Transaction&> Write(Fn&& fn) {
     IL_TRY_VOID(Begin());

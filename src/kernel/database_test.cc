@@ -74,6 +74,23 @@ TEST_F(DatabaseTest, AFailedWriteLeavesNothing) {
   EXPECT_EQ(Count(database), 0);
 }
 
+TEST_F(DatabaseTest, NothingIsWrittenToAFileThatWasMovedAway) {
+  Init();
+  Database database = Open(Database::Access::kWrite).value();
+  fs::rename(temp_.path(), temp_.path().string() + ".old");
+  const auto put = [](Transaction& tx) -> Result<void> {
+    IL_TRY_VOID(tx->Run(kPut, "a"));
+    return {};
+  };
+  for (const bool replaced : {false, true}) {
+    if (replaced) Init();
+    const Result<void> refused = database.Write(put);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), Errc::kCancelled);
+    EXPECT_TRUE(database.HasMoved());
+  }
+}
+
 TEST_F(DatabaseTest, AFailedAttemptIsUndoneAlone) {
   Init();
   Database database = Open(Database::Access::kWrite).value();

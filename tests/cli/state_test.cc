@@ -173,6 +173,26 @@ TEST_F(StateProcessTest, AWriterThatHoldsTheLockForSecondsDelaysTheOthersAndFail
   EXPECT_EQ(Get("count", "s"), "4\n");
 }
 
+// Who waited for the lock writes to the database, and not to what once was it.
+TEST_F(StateProcessTest, AWriterWhoseFileIsReplacedWhileItWaitsWritesToTheNewOne) {
+  place_.Sql("CREATE TABLE note (text TEXT)");
+  std::vector<std::unique_ptr<testing::IcProcess>> writers;
+  {
+    testing::LockHolder other(place_.database());
+    other.Lock();
+    writers.push_back(place_.Start({{"state", "set", "key", "s", "1"}}));
+    writers.push_back(place_.Start({{"sentinel", "check", "once", "s", "--interval=0"}}));
+    EXPECT_FALSE(writers.front()->EndsWithin(milliseconds(500)));
+    EXPECT_FALSE(writers.back()->EndsWithin(milliseconds(500)));
+    std::filesystem::rename(place_.database().parent_path(), place_.path() / "old");
+    EXPECT_EQ(place_.Ic({"init"}).exit_code, 0);
+    other.Commit();
+  }
+  for (const auto& writer : writers) EXPECT_EQ(writer->Finish().exit_code, 0);
+  EXPECT_EQ(Get("key", "s"), "1\n");
+  EXPECT_EQ(place_.Ic({"sentinel", "check", "once", "s", "--interval=0"}).out, "throttled\n");
+}
+
 // Another program that lets nobody else read holds up the opening already.
 TEST_F(StateProcessTest, TheTimeoutHoldsForTheOpeningToo) {
   const testing::RawDb other(place_.database());
