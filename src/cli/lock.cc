@@ -68,7 +68,9 @@ Error IsHeld(Context& context, const HeldLock& held) {
   }
   std::string remedy = "wait longer with --timeout=D";
   if (held.holder == Holder::kGone) {
-    remedy = "its process has ended: it can be taken 5s after it was made";
+    remedy =
+        "its process has ended: it can be taken 5s after it was made, unless there are files of "
+        "others in it";
   } else if (held.holder == Holder::kElsewhere) {
     remedy = fmt::format("release it on {}; from here nobody can tell whether it is in use",
                          held.owner->host);

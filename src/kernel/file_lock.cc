@@ -108,12 +108,14 @@ Result<std::optional<HeldLock>> FileLocks::Acquire(const LockName& lock, std::st
       IL_TRY(directory, Make(lock.name));
     }
     IL_TRY(std::optional<HeldLock> held, directory.Look(lock.scope));
+    Duration look_again = held ? UntilWorthALook(*held) : Duration(0);
     if (held && IsAbandoned(*held)) {
       const auto removed =
           directory.RemoveIf(lock.scope, std::max(left, Duration(0)),
                              [this](const HeldLock& now) { return IsAbandoned(now); });
       if (!removed.ok() && removed.error().code() != Errc::kBusy) return removed.error();
-      if (removed.ok()) held.reset();
+      if (removed.ok() && *removed != LockDirectory::Removed::kHasForeignFiles) held.reset();
+      look_again = kLookElsewhere;
     }
     if (left <= Duration(0)) {
       if (held) return held;
@@ -127,8 +129,7 @@ Result<std::optional<HeldLock>> FileLocks::Acquire(const LockName& lock, std::st
       continue;
     }
     const bool here = held->holder == Holder::kHere;
-    watch->Wait(std::min(left, UntilWorthALook(*held)),
-                here ? std::optional(held->owner->pid) : std::nullopt);
+    watch->Wait(std::min(left, look_again), here ? std::optional(held->owner->pid) : std::nullopt);
   }
 }
 
@@ -142,12 +143,20 @@ Result<Released> FileLocks::Release(const LockName& lock, std::string_view owner
   }
   const std::string name = OwnerName(owner);
   bool found = false;
-  IL_TRY(const bool removed,
+  IL_TRY(const auto removed,
          directory->RemoveIf(lock.scope, kGuardTimeout, [&](const HeldLock& held) {
            found = true;
            return held.owner && held.owner->owner == name;
          }));
-  if (removed) return Released::kYes;
+  if (removed == LockDirectory::Removed::kYes) return Released::kYes;
+  if (removed == LockDirectory::Removed::kHasForeignFiles) {
+    return Error(Errc::kIo, fmt::format("the lock '{}/{}' has files in it that are no part of it",
+                                        lock.name, lock.scope))
+        .WithDetail("do",
+                    fmt::format("look into {}/{}/{}, remove what is not named owner.json, and "
+                                "release it again",
+                                options_.base, lock.name, lock.scope));
+  }
   return found ? Released::kNotOwner : Released::kNotHeld;
 }
 
@@ -191,7 +200,7 @@ Result<std::size_t> FileLocks::Clean(Duration older_than) {
       const auto held = directory.Look(scope);
       if (!held.ok() || !*held || !unwanted(**held)) continue;
       auto removed = directory.RemoveIf(scope, kGuardTimeout, unwanted);
-      if (removed.ok() && *removed) ++count;
+      if (removed.ok() && *removed == LockDirectory::Removed::kYes) ++count;
       if (!removed.ok() && !failed) failed = std::move(removed).error();
     }
     directory.ClearRemains(older_than);

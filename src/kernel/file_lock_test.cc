@@ -328,6 +328,23 @@ TEST_F(FileLockTest, OneOfManyTakesAStaleLock) {
   }
 }
 
+// A file of somebody else in a lock is not ours to remove, and so the lock is not either.
+TEST_F(FileLockTest, ALockWithForeignFilesStaysAndIsToldOf) {
+  FileLocks patient(real_clock_, random_, {.pid = 1, .host = "here"}, {.base = base()});
+  Write(Stale());
+  std::ofstream(lock() / ".nfs0001") << "x";
+  const auto held = patient.Acquire(lock_name_, "me", std::chrono::milliseconds(50));
+  ASSERT_TRUE(held.ok() && held->has_value());
+  EXPECT_EQ((*held)->owner->pid, dead_pid_);
+  EXPECT_EQ(*locks_.Clean(Duration(0)), 0U);
+  fs::remove(lock() / ".nfs0001");
+  ASSERT_TRUE(Acquire(locks_, "me"));
+  std::ofstream(lock() / "other") << "x";
+  EXPECT_EQ(locks_.Release(lock_name_, "me").error().code(), Errc::kIo);
+  fs::remove(lock() / "other");
+  EXPECT_EQ(*locks_.Release(lock_name_, "me"), Released::kYes);
+}
+
 // One of the processes that come across the same lock.
 class FileLockPartyTest : public FileLockTest {
  protected:
@@ -347,7 +364,7 @@ TEST_F(FileLockPartyTest, ALockThatWasTakenAnewIsNotRemovedForWhatItWas) {
   const auto seen = slow.Look("all");
   ASSERT_TRUE(IsGone(**seen));
   ASSERT_TRUE(Acquire(locks_, "quick"));
-  EXPECT_FALSE(*slow.RemoveIf("all", Duration(0), IsGone));
+  EXPECT_EQ(*slow.RemoveIf("all", Duration(0), IsGone), LockDirectory::Removed::kNo);
   EXPECT_EQ(*locks_.Release(lock_name_, "quick"), Released::kYes);
 }
 
@@ -361,8 +378,9 @@ TEST_F(FileLockPartyTest, WhileOneJudgesALockNobodyElseRemovesIt) {
     EXPECT_EQ(*other.Claim("all", "other"), LockDirectory::Claimed::kTaken);
     return IsGone(held);
   });
-  EXPECT_TRUE(*removed);
-  EXPECT_FALSE(*other.RemoveIf("all", Duration(0), IsGone)) << "the guard was given back";
+  EXPECT_EQ(*removed, LockDirectory::Removed::kYes);
+  EXPECT_EQ(*other.RemoveIf("all", Duration(0), IsGone), LockDirectory::Removed::kNo)
+      << "the guard was given back";
 }
 
 TEST_F(FileLockPartyTest, ADirectoryThatIsRemovedUnderAClaimIsMadeAnew) {

@@ -187,8 +187,9 @@ Result<std::optional<HeldLock>> LockDirectory::Look(const std::string& scope) co
   return held;
 }
 
-Result<bool> LockDirectory::RemoveIf(const std::string& scope, Duration timeout,
-                                     const std::function<bool(const HeldLock&)>& unwanted) {
+Result<LockDirectory::Removed> LockDirectory::RemoveIf(
+    const std::string& scope, Duration timeout,
+    const std::function<bool(const HeldLock&)>& unwanted) {
   const std::string gone = PrivateName("gone");
   {
     Guard guard(fd());
@@ -200,14 +201,18 @@ Result<bool> LockDirectory::RemoveIf(const std::string& scope, Duration timeout,
           .WithDetail("do", "see whether an ic is stopped (ps), let it go on, and try again");
     }
     IL_TRY(const std::optional<HeldLock> held, Look(scope));
-    if (!held || !unwanted(*held) || !HoldsOnlyOurs(scope)) return false;
+    if (!held || !unwanted(*held)) return Removed::kNo;
+    if (!HoldsOnlyOurs(scope)) {
+      IL_TRY(const std::optional<HeldLock> still, Look(scope));
+      return still ? Removed::kHasForeignFiles : Removed::kNo;
+    }
     if (::renameat2(fd(), scope.c_str(), fd(), gone.c_str(), RENAME_NOREPLACE) != 0) {
-      if (errno == ENOENT) return false;
+      if (errno == ENOENT) return Removed::kNo;
       return LockSystemError(errno, fmt::format("removing the lock '{}/{}'", name_, scope));
     }
   }
   Delete(gone);
-  return true;
+  return Removed::kYes;
 }
 
 bool LockDirectory::HoldsOnlyOurs(const std::string& entry) const {

@@ -73,10 +73,15 @@ class LockDirectory {
   // Nothing when nobody holds it.
   Result<std::optional<HeldLock>> Look(const std::string& scope) const;
 
+  enum class Removed : std::uint8_t {
+    kYes,
+    kNo,               // it is not there, or not unwanted
+    kHasForeignFiles,  // which are not ours to remove, so it stays
+  };
   // Removes the lock if it is there and `unwanted` says so under the guard. kBusy: another process
   // had the guard all the time.
-  Result<bool> RemoveIf(const std::string& scope, Duration timeout,
-                        const std::function<bool(const HeldLock&)>& unwanted);
+  Result<Removed> RemoveIf(const std::string& scope, Duration timeout,
+                           const std::function<bool(const HeldLock&)>& unwanted);
 
   // Everything that has a scope's name, in order; it need not be a lock.
   Result<std::vector<std::string>> Scopes() const;
