@@ -432,6 +432,8 @@ _intercore_lock_by_mkdir() {
   while true; do
     if mkdir -m 700 -- "$directory" 2>/dev/null; then
       if _intercore_lock_sign "$directory" "$host"; then return 0; fi
+      # What could not be written is left empty; the directory is ours, as we have made it.
+      rm -f -- "$directory/owner.json.$$" "$directory/owner.json" 2>/dev/null || true
       rmdir -- "$directory" 2>/dev/null || true
     fi
     tries=$((tries - 1))

@@ -220,6 +220,13 @@ free'
   [[ $stderr == *"ic: broken"* ]]
 }
 
+@test "a lock that cannot be signed is not left behind" {
+  with_failing_ic
+  refuses mv # as on a full disk: there is a file, but not the one that counts
+  hook 'intercore_lock n s 50ms 2>/dev/null || echo "not got $?"; ls -A "$INTERCORE_LOCK_DIR/n"'
+  expect 0 "not got 1"
+}
+
 @test "a lock without ic is signed the same whatever IFS is" {
   local ifs
   for ifs in $' \t\n' $'\n\t' "" ":" 0123456789 "abcdefghijklmnopqrstuvwxyz"; do
