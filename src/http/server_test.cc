@@ -328,7 +328,7 @@ TEST_F(ServerTest, AClientThatDoesNotReadItsAnswerIsDropped) {
 }
 
 TEST_F(ServerTest, ClientsThatDoNotReadTakeOnlySoMuchMemory) {
-  limits_.unsent_bytes_max = std::size_t{100} * 1024 * 1024;  // one of Huge, but not two
+  limits_.unsent_bytes_max = std::size_t{64} * 1024 * 1025;  // one of Huge, and little more
   Start();
   {
     HttpClient stalled = Connect();
@@ -342,6 +342,9 @@ TEST_F(ServerTest, ClientsThatDoNotReadTakeOnlySoMuchMemory) {
     HttpClient other = Connect();
     ASSERT_TRUE(other.Request("POST", "/echo", "small"));
     EXPECT_EQ(other.Read()->body, "small");
+    const std::string large(std::size_t{800} * 1024, 'x');
+    ASSERT_TRUE(other.Request("POST", "/echo", large));
+    EXPECT_EQ(other.Read()->body.size(), large.size()) << "what was done is told";
   }
   EXPECT_TRUE(AwaitConnections(0));
   const auto served = Connect().Get("/huge");

@@ -106,7 +106,9 @@ asio::awaitable<void> Session::Run() {
     }
     const Persistence persistence = draining_ ? Persistence::kClose : taken.persistence;
     const Unsent unsent(context_.unsent_bytes, response.body.size());
-    if (!unsent.fits(context_.limits)) response = ErrorResponse(TooMuchUnsent());
+    // What a write has done is told in any case.
+    const bool reads = method == Method::kGet || method == Method::kHead;
+    if (reads && !unsent.fits(context_.limits)) response = ErrorResponse(TooMuchUnsent());
     open = co_await Answer(response, method, persistence);
     served_one_ = true;
     if (open && persistence == Persistence::kClose) {
