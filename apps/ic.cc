@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "cli/command.h"
+#include "standard_descriptors.h"
 
 namespace {
 
@@ -31,15 +32,6 @@ bool WriteAll(int fd, std::string_view text) {
 
 bool IsClosed(int fd) { return ::fcntl(fd, F_GETFD) < 0 && errno == EBADF; }
 
-// A file that is opened must not become standard input or error by accident.
-void FillStandardDescriptors() {
-  while (true) {
-    const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (fd > STDERR_FILENO) ::close(fd);
-    if (fd < 0 || fd > STDERR_FILENO) return;
-  }
-}
-
 std::optional<std::string> Environment(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
@@ -55,7 +47,7 @@ int Main(std::span<const char* const> arguments) {
              "send it to /dev/null if you do not want it\n");
     return kExitUnexpected;
   }
-  FillStandardDescriptors();
+  interlock::FillStandardDescriptors();
   interlock::SystemClock clock;
   interlock::Csprng random;
   interlock::cli::Context context(

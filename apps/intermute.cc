@@ -10,6 +10,7 @@
 #include "init.h"
 #include "serve.h"
 #include "serve_options.h"
+#include "standard_descriptors.h"
 
 namespace {
 
@@ -28,6 +29,7 @@ bool Print(std::string_view text) {
 
 int main(int argc, char** argv) {
   namespace app = interlock::app;
+  interlock::FillStandardDescriptors();
   try {
     const auto command = app::ParseCommandLine(argc, argv,
                                                {.keys_file = Variable("INTERMUTE_KEYS_FILE"),

@@ -304,6 +304,16 @@ TEST_F(ProcessTest, TheSoftLimitOfOpenFilesIsLifted) {
   EXPECT_EQ(server->Stop(), 0);
 }
 
+// The next file that is opened would get the number of standard error.
+TEST_F(ProcessTest, WithStandardErrorClosedNoOtherFileTakesTheLog) {
+  const auto server = Start({}, {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&-"});
+  ASSERT_TRUE(server->ready());
+  EXPECT_EQ(server->Connect().Get("/health")->status, 200);
+  const std::string error = "/proc/" + std::to_string(server->process().pid()) + "/fd/2";
+  EXPECT_EQ(std::filesystem::read_symlink(error), "/dev/null");
+  EXPECT_EQ(server->Stop(), 0);
+}
+
 TEST_F(ProcessTest, AHardLimitOfOpenFilesBoundsTheConnectionsAndEachIsAnsweredOrClosed) {
   const auto server = Start({}, {"/usr/bin/prlimit", "--nofile=64:64"});
   std::vector<HttpClient> clients;
