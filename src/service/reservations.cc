@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "domain/text.h"
+#include "events/frame.h"
 #include "service/await.h"
 #include "service/grant.h"
 #include "service/signal.h"
@@ -328,7 +329,9 @@ void Reservations::PublishConflict(const Claims& claims, const Refused& refused)
                          .entity_id = {},
                          .agent = claims.agent,
                          .created_at = clock_.Now(),
-                         .data = store::RefusalJson(claims.agent, patterns, refused.conflicts)});
+                         // A longer one is sent without it.
+                         .data = store::RefusalJson(claims.agent, patterns, refused.conflicts,
+                                                    events::kFrameBytesMax)});
 }
 
 awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {

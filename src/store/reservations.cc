@@ -241,6 +241,9 @@ namespace {
 // To read a row of what is held, in the steps of a glob::Budget: 33 000 rows are all of one.
 constexpr std::int64_t kStepsPerRow = 60;
 
+// Of the conflicts of one claim together. They may be thousands, told under the only write lock.
+constexpr std::size_t kReasonBytesMax = std::size_t{256} * 1024;
+
 struct TextHash {
   using is_transparent = void;  // NOLINT(readability-identifier-naming): the library looks for it
   std::size_t operator()(std::string_view text) const {
@@ -275,12 +278,15 @@ Result<std::shared_ptr<const glob::Pattern>> KnownPattern(std::string_view text,
 Result<std::vector<Conflict>> FindConflicts(db::Connection& connection, const Claim& claim,
                                             Timestamp now, Duration grace, glob::Budget& budget) {
   std::vector<Conflict> conflicts;
+  std::size_t reason_bytes = 0;
   const auto compare = [&](const db::Row& row) -> Result<void> {
     if (!budget.Spend(kStepsPerRow)) return glob::TooComplex();
     IL_TRY(const auto pattern, KnownPattern(row.Text(kPatternColumn), row.Bool(kLiteralColumn)));
     IL_TRY(std::optional<std::string> witness, glob::Overlap(claim.pattern, *pattern, budget));
     if (!witness) return {};
     Reservation held = ReservationFrom(row);
+    reason_bytes += held.reason.size();
+    if (reason_bytes > kReasonBytesMax) std::string().swap(held.reason);  // with its memory
     Conflict conflict{
         .reservation_id = std::move(held.id),
         .agent = held.agent,
@@ -474,9 +480,15 @@ std::string ConflictJson(const Conflict& conflict) {
 }
 
 std::string RefusalJson(std::string_view agent, const std::vector<std::string>& patterns,
-                        std::span<const Conflict> conflicts) {
+                        std::span<const Conflict> conflicts, std::size_t enough_bytes) {
   json::ArrayText texts;
-  for (const Conflict& one : conflicts) texts.AddRaw(ConflictJson(one));
+  std::size_t bytes = 0;
+  for (const Conflict& one : conflicts) {
+    if (bytes > enough_bytes) break;
+    const std::string text = ConflictJson(one);
+    bytes += text.size();
+    texts.AddRaw(text);
+  }
   return json::ObjectText()
       .Add("agent_id", agent)
       .Add("path_patterns", patterns)

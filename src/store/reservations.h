@@ -37,7 +37,8 @@ struct Claim {
 // of which at least one of the two is exclusive. In the order of their grants. Looks only at what
 // the index of prefixes gives. kPatternTooComplex when the budget is used up.
 //
-// `grace`: how long after it was last seen a holder counts as active.
+// `grace`: how long after it was last seen a holder counts as active. When they are many, the
+// reasons of some are left out.
 Result<std::vector<domain::Conflict>> FindConflicts(db::Connection& connection, const Claim& claim,
                                                     Timestamp now, Duration grace,
                                                     glob::Budget& budget);
@@ -133,9 +134,10 @@ std::string ReservationJson(const domain::Reservation& reservation, Timestamp no
 // last_seen?, holder_state, requested, witness}
 std::string ConflictJson(const domain::Conflict& conflict);
 
-// {agent_id, path_patterns, conflicts}: what was refused to an agent.
+// {agent_id, path_patterns, conflicts}: what was refused to an agent. What is longer than
+// `enough_bytes`, nobody wants to have whole: then some conflicts are left out.
 std::string RefusalJson(std::string_view agent, const std::vector<std::string>& patterns,
-                        std::span<const domain::Conflict> conflicts);
+                        std::span<const domain::Conflict> conflicts, std::size_t enough_bytes);
 
 // Logs that something happened to a reservation, by `agent`.
 Result<void> AppendReservationEvent(db::Transaction& tx, std::string_view type,

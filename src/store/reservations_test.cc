@@ -40,7 +40,7 @@ class ReservationsTest : public StoreTest {
                               .agent = agent,
                               .pattern = pattern,
                               .access = access,
-                              .reason = "because",
+                              .reason = reason_,
                               .fence = fence,
                               .created_at = clock_.Now(),
                               .expires_at = clock_.Now() + lease};
@@ -83,6 +83,8 @@ class ReservationsTest : public StoreTest {
     return ids;
   }
 
+  std::string reason_ = "because";
+
  private:
   int granted_ = 0;
   int registered_ = 0;
@@ -105,6 +107,21 @@ TEST_F(ReservationsTest, AConflictSaysAllThatIsKnownOfWhatIsInTheWay) {
                                               .holder_state = HolderState::kStale,
                                               .requested = "src/main.*",
                                               .witness = "src/main.cc"}));
+}
+
+// They may be thousands, of 4 KiB each.
+TEST_F(ReservationsTest, TheReasonsOfManyConflictsAreNotAllTold) {
+  constexpr std::size_t kHolds = 200;
+  reason_ = std::string(4000, 'x');
+  for (std::size_t i = 0; i < kHolds; ++i) Grant("a", std::to_string(i));
+  const std::vector<Conflict> conflicts = Conflicts("b", "*");
+  EXPECT_EQ(conflicts.size(), kHolds);
+  std::size_t bytes = 0;
+  for (const Conflict& one : conflicts) bytes += one.reason.size();
+  EXPECT_GT(bytes, std::size_t{240} * 1024);
+  EXPECT_LE(bytes, std::size_t{256} * 1024);
+  EXPECT_LT(RefusalJson("b", {"*"}, conflicts, 32'000).size(), 40'000U);
+  EXPECT_GT(RefusalJson("b", {"*"}, conflicts, 32'000).size(), 32'000U);
 }
 
 // However small the budget: it finds what is in the way, or says that it could not.
