@@ -304,6 +304,27 @@ TEST_F(ProcessTest, TheSoftLimitOfOpenFilesIsLifted) {
   EXPECT_EQ(server->Stop(), 0);
 }
 
+TEST_F(ProcessTest, NothingIsWrittenToADatabaseThatIsNoLongerInItsPlace) {
+  const auto server = Start();
+  HttpClient client = server->Connect();
+  const auto send = [&client] {
+    client.Request("POST", "/api/messages", R"({"project":"p","from":"a","to":["b"],"body":"x"})");
+    return client.Read().value();
+  };
+  EXPECT_EQ(send().status, 200);
+  std::filesystem::rename(File("test.db"), File("moved.db"));
+  for (const bool replaced : {false, true}) {
+    if (replaced) std::ofstream(File("test.db")) << "another file";
+    const auto refused = send();
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_THAT(refused.body, HasSubstr("cannot_open"));
+  }
+  std::filesystem::rename(File("moved.db"), File("test.db"));
+  EXPECT_EQ(send().status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_THAT(server->process().Stderr(), HasSubstr("was moved away, removed or replaced"));
+}
+
 // The next file that is opened would get the number of standard error.
 TEST_F(ProcessTest, WithStandardErrorClosedNoOtherFileTakesTheLog) {
   const auto server = Start({}, {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&-"});

@@ -46,7 +46,7 @@ void GroupWriter::TidyLog() {
     const Result<bool> moved = connection_->TidyLog(options_.log_pages_max);
     if (!moved || !*moved) return;
   } catch (...) {
-    connection_.reset();  // see (9)
+    connection_.reset();  // see (10)
     return;
   }
   MutexLock lock(mutex_);
@@ -245,7 +245,11 @@ Result<void> GroupWriter::Begin() {
   Result<void> begun = SettleLog();
   if (begun.ok()) begun = connection_->BeginExclusive();
   if (!begun.ok() && SpoilsConnection(begun.error().code())) connection_.reset();
-  return begun;
+  if (!begun.ok() || !connection_->HasMoved()) return begun;
+  connection_->Rollback();
+  return Error(Errc::kCantOpen, "The database " + connection_->path().string() +
+                                    " was moved away, removed or replaced; put it back, or stop "
+                                    "the server and start it on the new one.");
 }
 
 Result<void> GroupWriter::SettleLog() {
