@@ -9,12 +9,13 @@
 
 namespace interlock::testing {
 
-// A connection as another program would make it: plain SQLite, nothing set. A file that it makes is
-// in rollback mode. Mistakes fail a check.
+// A connection as another program would make it: plain SQLite, which waits for locks for a while,
+// and nothing else set. A file that it makes is in rollback mode. Mistakes fail a check.
 class RawDb {
  public:
   explicit RawDb(const std::filesystem::path& path) {
     IL_CHECK(sqlite3_open(path.c_str(), &db_) == SQLITE_OK);
+    sqlite3_busy_timeout(db_, kBusyTimeoutMs);
   }
   ~RawDb() { sqlite3_close(db_); }
   RawDb(const RawDb&) = delete;
@@ -30,6 +31,7 @@ class RawDb {
   }
 
  private:
+  static constexpr int kBusyTimeoutMs = 5000;
   sqlite3* db_ = nullptr;
 };
 
