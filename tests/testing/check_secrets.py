@@ -40,9 +40,15 @@ def keys_of(text):
     return found
 
 
+def is_keys_file(file):
+    """Or what a server left of one that was killed while it made it, for its owner only."""
+    name = file.name.split(".new-")[0]
+    return name.endswith(".yaml") and (name == file.name or file.stat().st_mode & 0o077 == 0)
+
+
 def may_hold_none(file):
     """Not so a keys file, and what `intermute init` says."""
-    if file.suffix == ".yaml":
+    if is_keys_file(file):
         return False
     with file.open("rb") as text:
         return not (file.name.startswith("stdout") and text.read(9) == b"project: ")
@@ -74,7 +80,7 @@ class Suite:
         answers = self.read(f"{pid}.jsonl").decode(errors="replace").splitlines()
         secrets = {s for s in self.read(f"{pid}.secrets").splitlines() if s}
         for file in files:
-            if file.suffix == ".yaml":
+            if is_keys_file(file):
                 secrets |= keys_of(file.read_bytes())
         bodies = []
         for line in answers:

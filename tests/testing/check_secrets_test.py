@@ -90,6 +90,14 @@ class SecretsTest(unittest.TestCase):
                 (self.files / "stderr-1.txt").write_text(f"{KEY}-2 x{KEY}")
                 self.assertEqual(len(self.faults()), 2)
 
+    def test_what_a_kill_left_of_a_keys_file_may_hold_keys_if_nobody_else_can_read_it(self):
+        left = self.files / "intermute.keys.yaml.new-Ab12cd"
+        left.write_text(f"projects: {{a: {{keys: [{KEY}]}}}}\n")
+        left.chmod(0o600)
+        self.assertEqual(self.faults(), [])
+        left.chmod(0o644)
+        self.assertEqual(len(self.faults()), 1)
+
     def test_only_init_may_print_a_key(self):
         (self.files / "stdout-2.txt").write_text(f"project: web\nkey: {KEY}\n")
         self.assertEqual(self.faults(), [])
