@@ -38,6 +38,12 @@ boost::asio::awaitable<Result<Response>> Huge(App& /*app*/, Request /*request*/)
   response.body.assign(std::size_t{64} * 1024 * 1024, 'x');
   co_return response;
 }
+boost::asio::awaitable<Result<Response>> RefuseAtLength(App& /*app*/, Request /*request*/) {
+  Response response;
+  response.status = 409;
+  response.body.assign(std::size_t{800} * 1024, 'x');
+  co_return response;
+}
 boost::asio::awaitable<Result<Response>> EchoBody(App& /*app*/, Request request) {
   Response response;
   response.body = std::move(request.body);
@@ -46,6 +52,7 @@ boost::asio::awaitable<Result<Response>> EchoBody(App& /*app*/, Request request)
 
 constexpr std::array kTestRoutes = {
     Route{Method::kPost, "/echo", EchoBody, "The body comes back.", Access::kAnyone},
+    Route{Method::kPost, "/refuse", RefuseAtLength, "Refuses at length.", Access::kAnyone},
     Route{Method::kGet, "/huge", Huge, "More than a socket holds.", Access::kAnyone},
 };
 
@@ -345,6 +352,8 @@ TEST_F(ServerTest, ClientsThatDoNotReadTakeOnlySoMuchMemory) {
     const std::string large(std::size_t{800} * 1024, 'x');
     ASSERT_TRUE(other.Request("POST", "/echo", large));
     EXPECT_EQ(other.Read()->body.size(), large.size()) << "what was done is told";
+    ASSERT_TRUE(other.Request("POST", "/refuse", "{}"));
+    EXPECT_EQ(other.Read()->status, 503) << "what was refused need not be";
   }
   EXPECT_TRUE(AwaitConnections(0));
   const auto served = Connect().Get("/huge");

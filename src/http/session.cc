@@ -106,9 +106,12 @@ asio::awaitable<void> Session::Run() {
     }
     const Persistence persistence = draining_ ? Persistence::kClose : taken.persistence;
     const Unsent unsent(context_.unsent_bytes, response.body.size());
-    // What a write has done is told in any case.
+    // What a write has done is told in any case; of a refused one nothing is there to be told.
     const bool reads = method == Method::kGet || method == Method::kHead;
-    if (reads && !unsent.fits(context_.limits)) response = ErrorResponse(TooMuchUnsent());
+    const bool may_be_left_out = reads || response.status >= 400;
+    if (may_be_left_out && !unsent.fits(context_.limits)) {
+      response = ErrorResponse(TooMuchUnsent());
+    }
     open = co_await Answer(response, method, persistence);
     served_one_ = true;
     if (open && persistence == Persistence::kClose) {
