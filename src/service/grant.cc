@@ -306,7 +306,7 @@ class Granting {
 Result<Reservation> EndReservation(db::Transaction& tx, Reservation reservation,
                                    const std::string& by, Timestamp now) {
   reservation.released_at = now;
-  IL_TRY_VOID(store::UpdateReservation(tx, reservation));
+  IL_TRY_VOID(store::SetReleased(tx, reservation.id, now));
   IL_TRY_VOID(
       store::AppendReservationEvent(tx, event_type::kReservationReleased, reservation, by, now));
   return reservation;
@@ -474,7 +474,7 @@ Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string
       if (!alone) continue;
     }
     one.expires_at = now + lease;
-    IL_TRY_VOID(store::UpdateReservation(tx, one));
+    IL_TRY_VOID(store::SetExpiry(tx, one.id, one.expires_at));
     IL_TRY_VOID(
         store::AppendReservationEvent(tx, event_type::kReservationRenewed, one, agent, now));
   }

@@ -41,10 +41,8 @@ constexpr int kLiteralColumn = 4;
   "WHERE r.released_at IS NULL AND r.project = ?1 AND r.expires_at > ?2 "                  \
   "AND r.agent <> ?3 AND r.is_exclusive >= ?4 AND "
 constexpr std::size_t kHoldParameters = 4;
-constexpr std::size_t kKeysPerStatement = glob::kKeyDepthMax + 2;
-constexpr db::Sql kHoldsAt =
-    "SELECT " IL_HOLDS
-    "r.prefix IN (?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)";
+// Once per key: for a list SQLite makes a table in memory, which costs more than all the look-ups.
+constexpr db::Sql kHoldsAt = "SELECT " IL_HOLDS "r.prefix = ?5";
 constexpr db::Sql kHoldsUnder = "SELECT " IL_HOLDS "r.prefix >= ?5 AND r.prefix < ?6";
 constexpr db::Sql kHoldsAnywhere = "SELECT " IL_HOLDS "r.prefix >= ''";
 #undef IL_HOLDS
@@ -102,10 +100,11 @@ constexpr db::Sql kOfProject =
     " FROM reservations AS r WHERE r.released_at IS NULL AND r.project = ?1 "
     "AND r.expires_at > ?2 ORDER BY r.created_at DESC LIMIT ?3";
 
-// fences' primary key.
+// fences' primary key. Asked for what they changed (RETURNING), they would need a table in memory.
 constexpr db::Sql kTakeFence =
     "INSERT INTO fences (project, last) VALUES (?1, 1) "
-    "ON CONFLICT (project) DO UPDATE SET last = last + 1 RETURNING last";
+    "ON CONFLICT (project) DO UPDATE SET last = last + 1";
+constexpr db::Sql kLastFence = "SELECT last FROM fences WHERE project = ?1";
 
 // reservations' primary key.
 constexpr db::Sql kInsert =
@@ -117,6 +116,12 @@ constexpr db::Sql kInsert =
 constexpr db::Sql kUpdate =
     "UPDATE reservations SET agent = ?2, reason = ?3, fence = ?4, created_at = ?5, "
     "expires_at = ?6, released_at = ?7, version = version + 1 WHERE id = ?1";
+
+// reservations' primary key. What they do not name they do not write anew in any index.
+constexpr db::Sql kSetReleased =
+    "UPDATE reservations SET released_at = ?2, version = version + 1 WHERE id = ?1";
+constexpr db::Sql kSetExpiry =
+    "UPDATE reservations SET expires_at = ?2, version = version + 1 WHERE id = ?1";
 
 // reservations_held_by, once per agent of the list.
 constexpr std::size_t kAgentsPerStatement = 64;
@@ -159,7 +164,8 @@ constexpr db::NamedSql kStatements[] = {
     IL_SQL(kInsert),       IL_SQL(kUpdate),        IL_SQL(kSweep),         IL_SQL(kPruneReleased),
     IL_SQL(kCountActive),  IL_SQL(kFindSame),      IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
     IL_SQL(kHeldByAny),    IL_SQL(kFindExpired),   IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
-    IL_SQL(kGrantedAfter), IL_SQL(kHoldsAnything),
+    IL_SQL(kGrantedAfter), IL_SQL(kHoldsAnything), IL_SQL(kLastFence),     IL_SQL(kSetReleased),
+    IL_SQL(kSetExpiry),
 };
 
 // The columns in the order of the statements above.
@@ -189,17 +195,14 @@ std::optional<std::int64_t> ReleasedMicros(const Reservation& reservation) {
 Result<void> ForEachHold(db::Connection& connection, const Claim& claim, Timestamp now,
                          const db::Connection::OnRow& on_row) {
   const glob::KeySet keys = glob::OverlapKeys(claim.pattern);
-  std::array<db::Value, kHoldParameters + kKeysPerStatement> values;
+  std::array<db::Value, kHoldParameters + 2> values;
   values[0] = claim.project;
   values[1] = now.micros;
   values[2] = claim.agent;
   values[3] = std::int64_t{claim.access == Access::kShared};
-  if (!keys.exact.empty()) {
-    for (std::size_t i = 0; i < kKeysPerStatement; ++i) {
-      values[kHoldParameters + i] =
-          std::string_view(keys.exact[std::min(i, keys.exact.size() - 1)]);
-    }
-    IL_TRY_VOID(connection.Execute(kHoldsAt, values, on_row));
+  for (const std::string& key : keys.exact) {
+    values[kHoldParameters] = std::string_view(key);
+    IL_TRY_VOID(connection.Execute(kHoldsAt, std::span(values).first(kHoldParameters + 1), on_row));
   }
   if (!keys.under) return {};
   values[kHoldParameters] = std::string_view(keys.under->lo);
@@ -209,8 +212,7 @@ Result<void> ForEachHold(db::Connection& connection, const Claim& claim, Timesta
     return {};
   }
   values[kHoldParameters + 1] = std::string_view(*keys.under->hi);
-  IL_TRY_VOID(
-      connection.Execute(kHoldsUnder, std::span(values).first(kHoldParameters + 2), on_row));
+  IL_TRY_VOID(connection.Execute(kHoldsUnder, values, on_row));
   return {};
 }
 
@@ -388,8 +390,9 @@ Result<std::vector<Reservation>> ListOfProject(db::Connection& connection, std::
 }
 
 Result<std::int64_t> TakeFence(db::Transaction& tx, std::string_view project) {
+  IL_TRY_VOID(tx->Run(kTakeFence, project));
   IL_TRY(const auto fence,
-         tx->One(kTakeFence, [](const db::Row& row) { return row.Int(0); }, project));
+         tx->One(kLastFence, [](const db::Row& row) { return row.Int(0); }, project));
   if (!fence) return Error(Errc::kInternal, "a fence was taken, and none came back");
   return *fence;
 }
@@ -409,6 +412,16 @@ Result<void> UpdateReservation(db::Transaction& tx, const Reservation& reservati
   IL_TRY_VOID(tx->Run(kUpdate, reservation.id, reservation.agent, reservation.reason,
                       reservation.fence, reservation.created_at.micros,
                       reservation.expires_at.micros, ReleasedMicros(reservation)));
+  return {};
+}
+
+Result<void> SetReleased(db::Transaction& tx, std::string_view id, Timestamp at) {
+  IL_TRY_VOID(tx->Run(kSetReleased, id, at.micros));
+  return {};
+}
+
+Result<void> SetExpiry(db::Transaction& tx, std::string_view id, Timestamp at) {
+  IL_TRY_VOID(tx->Run(kSetExpiry, id, at.micros));
   return {};
 }
 

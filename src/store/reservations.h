@@ -104,6 +104,9 @@ Result<void> InsertReservation(db::Transaction& tx, const domain::Reservation& r
 // Agent, reason, fence, created_at, expires_at and released_at become as given; the rest never
 // changes.
 Result<void> UpdateReservation(db::Transaction& tx, const domain::Reservation& reservation);
+// The same where only one of them changes, which is most of what happens to a reservation.
+Result<void> SetReleased(db::Transaction& tx, std::string_view id, Timestamp at);
+Result<void> SetExpiry(db::Transaction& tx, std::string_view id, Timestamp at);
 
 // Removes claims that ran out before `expired_before` and were not released, and whose owner was
 // not seen after `seen_after`, or was never registered; `limit` at most, the oldest first. Gives

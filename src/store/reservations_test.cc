@@ -50,10 +50,10 @@ class ReservationsTest : public StoreTest {
     });
     return granted.value();
   }
-  void Release(Reservation reservation) {
-    reservation.released_at = clock_.Now();
-    ASSERT_TRUE(
-        Write<void>([&](db::Transaction& tx) { return UpdateReservation(tx, reservation); }).ok());
+  void Release(const Reservation& reservation) {
+    ASSERT_TRUE(Write<void>([&](db::Transaction& tx) {
+                  return SetReleased(tx, reservation.id, clock_.Now());
+                }).ok());
   }
   void Register(const std::string& id, const std::string& name) {
     const std::array hash = {static_cast<std::byte>(++registered_)};
@@ -242,6 +242,26 @@ TEST_F(ReservationsTest, FencesRiseInEachProjectAndAreNotGivenAgain) {
             })->size(),
             3U);
   EXPECT_EQ(Grant("a", "z").fence, 3) << "though no reservation is left";
+}
+
+// Whichever of the three writes it: the rest stays, and the change shows in its version.
+TEST_F(ReservationsTest, AChangeOfOneThingLeavesTheRest) {
+  const Reservation first = Grant("a", "x");
+  const Reservation second = Grant("a", "y");
+  ASSERT_EQ(FindUnchanged(connection(), second.id).value(), second);
+  Reservation extended = first;
+  extended.expires_at = first.expires_at + minutes(5);
+  ASSERT_TRUE(Write<void>([&](db::Transaction& tx) {
+                return SetExpiry(tx, first.id, extended.expires_at);
+              }).ok());
+  EXPECT_EQ(FindReservation(connection(), first.id).value(), extended);
+  EXPECT_EQ(FindUnchanged(connection(), first.id).value(), std::nullopt);
+  Reservation released = second;
+  released.released_at = clock_.Now();
+  Release(second);
+  EXPECT_EQ(FindReservation(connection(), second.id).value(), released);
+  EXPECT_EQ(FindUnchanged(connection(), second.id).value(), std::nullopt);
+  EXPECT_THAT(ListHeldBy(connection(), "p", "a", clock_.Now()).value(), ElementsAre(extended));
 }
 
 TEST_F(ReservationsTest, ListsHaveTheNewestFirst) {
