@@ -123,7 +123,7 @@ class RawSender {
  public:
   explicit RawSender(sqlite3* db)
       : db_(db),
-        facts_(db, store::ContactStatements(), "kFactsOfOne"),
+        policies_(db, store::ContactStatements(), "kPoliciesOfOne"),
         append_(db, store::EventStatements(), "kAppend"),
         message_(db, store::MessageStatements(), "kInsertMessage"),
         deliver_(db, store::MessageStatements(), "kDeliver"),
@@ -133,7 +133,7 @@ class RawSender {
     const domain::Message& m = outgoing.message;
     const std::int64_t none = 0;
     const std::string& to = m.addresses.to[0];
-    facts_.Run(m.sender, m.project, m.thread_id, to);
+    policies_.Run(to);
     append_.Run(outgoing.event.type, m.project, m.id, m.sender, m.created_at.micros,
                 outgoing.event.data);
     const std::int64_t cursor = sqlite3_last_insert_rowid(db_);
@@ -146,7 +146,7 @@ class RawSender {
 
  private:
   sqlite3* db_;
-  Statement facts_;
+  Statement policies_;
   Statement append_;
   Statement message_;
   Statement deliver_;

@@ -202,8 +202,10 @@ Result<std::optional<Delivery>> FindFirst(db::Connection& connection, const Send
 
 Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending) {
   const Message& message = sending.outgoing.message;
-  store::RecipientQuery query = {
-      .project = message.project, .sender = message.sender, .thread_id = message.thread_id};
+  store::RecipientQuery query = {.project = message.project,
+                                 .sender = message.sender,
+                                 .thread_id = message.thread_id,
+                                 .live = sending.contact == Mail::Contact::kLive};
   if (sending.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
   IL_TRY(auto facts, store::FindRecipientFacts(connection, query, sending.everybody));
   glob::Budget budget;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -23,55 +24,88 @@ constexpr db::Sql kAdd =
 // contacts' primary key.
 constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contact_id = ?2";
 
-// The primary keys of agents, contacts and thread_members. A list of ids is filled up by repeating
-// the last one, in the shortest form that holds it: SQLite sorts them all before it looks.
-#define IL_RECIPIENT_FACTS                                                    \
-  "id, contact_policy, live_contact_policy, "                                 \
-  "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?1), " \
-  "EXISTS (SELECT 1 FROM thread_members "                                     \
-  "WHERE project = ?2 AND thread_id = ?3 AND agent = id AND posted = 1), "    \
-  "EXISTS (SELECT 1 FROM thread_members "                                     \
-  "WHERE project = ?2 AND thread_id = ?3 AND agent = ?1), "                   \
-  "agents.project FROM agents WHERE id IN "
-constexpr std::size_t kFixedParameters = 3;
+// agents' primary key. A list of ids is filled up by repeating the last one, in the shortest form
+// that holds it: SQLite sorts them all before it looks.
+#define IL_POLICIES "id, contact_policy, live_contact_policy, project FROM agents WHERE id IN "
 constexpr std::size_t kIdsPerStatement = 64;
-constexpr db::Sql kFactsOfOne = "SELECT " IL_RECIPIENT_FACTS "(?4)";
-constexpr db::Sql kFactsOf8 = "SELECT " IL_RECIPIENT_FACTS "(?4,?5,?6,?7,?8,?9,?10,?11)";
-constexpr db::Sql kFactsOf64 = "SELECT " IL_RECIPIENT_FACTS
-                               "(?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
-                               "?20,?21,?22,?23,?24,?25,?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,"
-                               "?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,?49,?50,?51,"
-                               "?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64,?65,?66,?67)";
-#undef IL_RECIPIENT_FACTS
+constexpr db::Sql kPoliciesOfOne = "SELECT " IL_POLICIES "(?1)";
+constexpr db::Sql kPoliciesOf8 = "SELECT " IL_POLICIES "(?1,?2,?3,?4,?5,?6,?7,?8)";
+constexpr db::Sql kPoliciesOf64 =
+    "SELECT " IL_POLICIES
+    "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,"
+    "?26,?27,?28,?29,?30,?31,?32,?33,?34,?35,?36,?37,?38,?39,?40,?41,?42,?43,?44,?45,?46,?47,?48,"
+    "?49,?50,?51,?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64)";
+#undef IL_POLICIES
+
+// The primary keys of agents, contacts and thread_members. ?1 = the recipient, ?2 = the sender.
+constexpr db::Sql kRelations =
+    "SELECT EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2), "
+    "EXISTS (SELECT 1 FROM thread_members "
+    "WHERE project = ?3 AND thread_id = ?4 AND agent = id AND posted = 1), "
+    "EXISTS (SELECT 1 FROM thread_members WHERE project = ?3 AND thread_id = ?4 AND agent = ?2) "
+    "FROM agents WHERE id = ?1";
 
 // agents_living, and contacts' primary key.
 constexpr db::Sql kAudienceFacts =
     "SELECT id, contact_policy, live_contact_policy, "
-    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2), 0, 0 "
+    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2) "
     "FROM agents WHERE project = ?1 AND deregistered_at IS NULL AND id <> ?2 "
     "ORDER BY last_seen, id";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kList),     IL_SQL(kAdd),       IL_SQL(kRemove),        IL_SQL(kFactsOfOne),
-    IL_SQL(kFactsOf8), IL_SQL(kFactsOf64), IL_SQL(kAudienceFacts),
+    IL_SQL(kList),        IL_SQL(kAdd),          IL_SQL(kRemove),    IL_SQL(kPoliciesOfOne),
+    IL_SQL(kPoliciesOf8), IL_SQL(kPoliciesOf64), IL_SQL(kRelations), IL_SQL(kAudienceFacts),
 };
 
-// Of a row of kFactsOfOne and its like, whose agent is known.
-RecipientFacts FactsFrom(const db::Row& row, std::string agent) {
+// Of a row whose second and third column they are.
+domain::Policies PoliciesFrom(const db::Row& row) {
   const domain::Policies defaults;
-  return {.agent = std::move(agent),
-          .policies = {.mail = domain::ParseContactPolicy(row.Text(1)).value_or(defaults.mail),
-                       .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live)},
-          .sender_is_contact = row.Bool(3),
-          .posted_in_thread = row.Bool(4),
-          .sender_is_in_thread = row.Bool(5)};
+  return {.mail = domain::ParseContactPolicy(row.Text(1)).value_or(defaults.mail),
+          .live = domain::ParseContactPolicy(row.Text(2)).value_or(defaults.live)};
 }
 
 // The statement for a list of that length, and how many ids it takes.
-std::pair<db::Sql, std::size_t> FactsOf(std::size_t length) {
-  if (length == 1) return {kFactsOfOne, 1};
-  if (length <= 8) return {kFactsOf8, 8};
-  return {kFactsOf64, kIdsPerStatement};
+std::pair<db::Sql, std::size_t> PoliciesOf(std::size_t length) {
+  if (length == 1) return {kPoliciesOfOne, 1};
+  if (length <= 8) return {kPoliciesOf8, 8};
+  return {kPoliciesOf64, kIdsPerStatement};
+}
+
+// Calls `take` with a row of policies for each of these agents that is registered.
+Result<void> ForEachPolicies(db::Connection& connection, std::span<const std::string> agents,
+                             const db::Connection::OnRow& take) {
+  std::array<db::Value, kIdsPerStatement> values;
+  while (!agents.empty()) {
+    const auto chunk = agents.first(std::min(agents.size(), kIdsPerStatement));
+    const auto [sql, ids] = PoliciesOf(chunk.size());
+    for (std::size_t i = 0; i < ids; ++i) {
+      values[i] = std::string_view(chunk[std::min(i, chunk.size() - 1)]);
+    }
+    IL_TRY_VOID(connection.Execute(sql, std::span(values).first(ids), take));
+    agents = agents.subspan(chunk.size());
+  }
+  return {};
+}
+
+// Does anything but its policy decide whether mail reaches it?
+bool Asks(domain::Policies policies, const RecipientQuery& query) {
+  constexpr auto kOpen = domain::ContactPolicy::kOpen;
+  return policies.mail != kOpen || (query.live && policies.live != kOpen);
+}
+
+Result<void> FindRelations(db::Connection& connection, const RecipientQuery& query,
+                           RecipientFacts& facts) {
+  std::optional<std::string_view> thread;  // nothing: NULL, which no thread equals
+  if (!query.thread_id.empty()) thread = query.thread_id;
+  IL_TRY_VOID(connection.ForEach(
+      kRelations,
+      [&facts](const db::Row& row) {
+        facts.sender_is_contact = row.Bool(0);
+        facts.posted_in_thread = row.Bool(1);
+        facts.sender_is_in_thread = row.Bool(2);
+      },
+      facts.agent, query.sender, query.project, thread));
+  return {};
 }
 
 }  // namespace
@@ -111,26 +145,20 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     all.push_back({.agent = id});
   }
   const auto take = [&](const db::Row& row) {
-    if (query.agents_of && row.Text(6) != *query.agents_of) return Result<void>();
+    if (query.agents_of && row.Text(3) != *query.agents_of) return Result<void>();
     const auto [begin, end] = places.equal_range(row.Text(0));
     for (auto place = begin; place != end; ++place) {
       RecipientFacts& facts = all[place->second];
-      facts = FactsFrom(row, std::move(facts.agent));
+      facts.policies = PoliciesFrom(row);
+      facts.registered = true;
     }
     return Result<void>();
   };
-  std::array<db::Value, kFixedParameters + kIdsPerStatement> values;
-  values[0] = query.sender;
-  values[1] = query.project;
-  if (!query.thread_id.empty()) values[2] = query.thread_id;  // else NULL, which no thread equals
-  while (!recipients.empty()) {
-    const auto chunk = recipients.first(std::min(recipients.size(), kIdsPerStatement));
-    const auto [sql, ids] = FactsOf(chunk.size());
-    for (std::size_t i = 0; i < ids; ++i) {
-      values[kFixedParameters + i] = std::string_view(chunk[std::min(i, chunk.size() - 1)]);
+  IL_TRY_VOID(ForEachPolicies(connection, recipients, take));
+  for (RecipientFacts& facts : all) {
+    if (facts.registered && Asks(facts.policies, query)) {
+      IL_TRY_VOID(FindRelations(connection, query, facts));
     }
-    IL_TRY_VOID(connection.Execute(sql, std::span(values).first(kFixedParameters + ids), take));
-    recipients = recipients.subspan(chunk.size());
   }
   return all;
 }
@@ -140,7 +168,13 @@ Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection
                                                       std::string_view sender) {
   std::vector<RecipientFacts> all;
   IL_TRY_VOID(connection.ForEach(
-      kAudienceFacts, [&](const db::Row& row) { all.push_back(FactsFrom(row, row.String(0))); },
+      kAudienceFacts,
+      [&](const db::Row& row) {
+        all.push_back({.agent = row.String(0),
+                       .policies = PoliciesFrom(row),
+                       .registered = true,
+                       .sender_is_contact = row.Bool(3)});
+      },
       project, sender));
   return all;
 }

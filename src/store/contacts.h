@@ -35,6 +35,8 @@ std::string ContactJson(std::string_view contact_id);
 struct RecipientFacts {
   std::string agent;
   domain::Policies policies = {};  // the defaults when nobody registered it
+  bool registered = false;
+  // Looked up only where a policy asks for it: who is open to everybody has none of these.
   bool sender_is_contact = false;
   bool posted_in_thread = false;     // it has itself sent a message of that thread
   bool sender_is_in_thread = false;  // the sender has sent or received one
@@ -48,10 +50,11 @@ struct RecipientQuery {
   std::string_view thread_id = {};  // empty: it is in no thread
   // Given: an agent of any other project is as one that nobody registered.
   std::optional<std::string_view> agents_of = {};
+  bool live = true;  // false: the policies of live contact will not be looked at
 };
 
-// One for each of `recipients`, in their order, by one statement per 64 of them. A deregistered
-// agent still has the policies it set.
+// One for each of `recipients`, in their order, by one statement per 64 of them and one for each
+// that is not open to everybody. A deregistered agent still has the policies it set.
 Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connection,
                                                        const RecipientQuery& query,
                                                        std::span<const std::string> recipients);
