@@ -245,7 +245,12 @@ Result<void> CopyPages(sqlite3* from, sqlite3* to) {
 }  // namespace
 
 struct Connection::Impl {
-  using Statements = std::unordered_map<std::string_view, Statement>;
+  // Each is prepared once. A text is a literal, so its address, which is quick to look for, says
+  // which it is; equal texts at several addresses share one.
+  struct Statements {
+    std::unordered_map<std::string_view, Statement> by_text;
+    std::unordered_map<const char*, Statement*> by_address;
+  };
 
   OpenOptions options;
   fs::path path;
@@ -265,10 +270,14 @@ struct Connection::Impl {
   }
 
   Result<Statement*> Find(Statements& known, const db::Sql& sql) const {
-    if (const auto found = known.find(sql.text()); found != known.end()) return &found->second;
-    IL_CHECK(known.size() < kStatementsMax, "too many different statements");
+    Statement*& at_address = known.by_address[sql.text().data()];
+    if (at_address != nullptr) return at_address;
+    if (const auto found = known.by_text.find(sql.text()); found != known.by_text.end()) {
+      return at_address = &found->second;
+    }
+    IL_CHECK(known.by_text.size() < kStatementsMax, "too many different statements");
     IL_TRY(Statement statement, Statement::Prepare(db.get(), sql.text()));
-    return &known.emplace(sql.text(), std::move(statement)).first->second;
+    return at_address = &known.by_text.emplace(sql.text(), std::move(statement)).first->second;
   }
 
   void SetWaiting() {
