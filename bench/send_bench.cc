@@ -35,6 +35,7 @@
 #include "report.h"
 #include "store/contacts.h"
 #include "store/events.h"
+#include "store/mailboxes.h"
 #include "store/messages.h"
 #include "store/schema.h"
 #include "testing/server_process.h"
@@ -127,6 +128,9 @@ class RawSender {
         append_(db, store::EventStatements(), "kAppend"),
         message_(db, store::MessageStatements(), "kInsertMessage"),
         deliver_(db, store::MessageStatements(), "kDeliver"),
+        mailbox_(db, store::MailboxStatements(), "kOneMore"),
+        first_(db, store::MailboxStatements(), "kFirst"),
+        abroad_(db, store::MailboxStatements(), "kAddAbroad"),
         count_(db, store::MessageStatements(), "kCountInThread") {}
 
   void Send(const store::Outgoing& outgoing) {
@@ -140,6 +144,9 @@ class RawSender {
     message_.Run(cursor, m.project, m.id, m.sender, m.thread_id, nullptr, m.subject, m.body,
                  m.importance, none, outgoing.recipients, m.created_at.micros);
     deliver_.Run(m.project, to, cursor, std::string_view("to"), none);
+    mailbox_.Run(m.project, to);
+    if (sqlite3_changes(db_) == 0) first_.Run(m.project, to);
+    abroad_.Run(m.project, to, cursor);
     count_.Run(m.project, m.thread_id, m.sender, cursor, std::int64_t{1});
     if (to != m.sender) count_.Run(m.project, m.thread_id, to, cursor, none);
   }
@@ -150,6 +157,9 @@ class RawSender {
   Statement append_;
   Statement message_;
   Statement deliver_;
+  Statement mailbox_;
+  Statement first_;
+  Statement abroad_;
   Statement count_;
 };
 

@@ -5,6 +5,7 @@
 #include "service/await.h"
 #include "service/storage.h"
 #include "store/inbox.h"
+#include "store/mailboxes.h"
 #include "store/receipts.h"
 #include "store/threads.h"
 #include "store/topics.h"

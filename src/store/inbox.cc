@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "base/check.h"
 #include "store/events.h"
 #include "store/message_view.h"
 
@@ -17,19 +19,13 @@ constexpr db::Sql kReadInbox = "SELECT " IL_MESSAGE_COLUMNS
                                "WHERE i.project = ?1 AND i.agent = ?2 AND i.cursor > ?3 "
                                "ORDER BY i.cursor LIMIT ?4";
 
-// inbox_anywhere, as a range in its order.
-constexpr db::Sql kReadInboxAnywhere = "SELECT " IL_MESSAGE_COLUMNS
-                                       ", i.kind, i.read_at "
-                                       "FROM inbox AS i JOIN messages AS m ON m.cursor = i.cursor "
-                                       "WHERE i.agent = ?1 AND i.cursor > ?2 "
-                                       "ORDER BY i.cursor LIMIT ?3";
-
-// inbox's primary key.
-constexpr db::Sql kCountAll = "SELECT COUNT(*) FROM inbox WHERE project = ?1 AND agent = ?2";
-
-// inbox_unread.
-constexpr db::Sql kCountUnread =
-    "SELECT COUNT(*) FROM inbox WHERE project = ?1 AND agent = ?2 AND read_at IS NULL";
+// inbox's primary key in the agent's home (mailboxes_at_home), and inbox_abroad's: two ranges,
+// which are merged in their order.
+constexpr db::Sql kNextAnywhere =
+    "SELECT cursor, project FROM inbox WHERE project = "
+    "(SELECT project FROM mailboxes WHERE agent = ?1 AND home = 1) AND agent = ?1 AND cursor > ?2 "
+    "UNION ALL SELECT cursor, project FROM inbox_abroad WHERE agent = ?1 AND cursor > ?2 "
+    "ORDER BY cursor LIMIT ?3";
 
 // inbox_unacked, in its order, as w. That index holds nothing else of the row, so the row is looked
 // up once more, by primary key: asked for kind and read_at of w itself, the planner would rather
@@ -43,8 +39,7 @@ constexpr db::Sql kReadStaleAcks =
     "WHERE w.project = ?1 AND w.agent = ?2 AND w.ack_required = 1 AND w.ack_at IS NULL "
     "AND m.created_at <= ?3 ORDER BY w.cursor LIMIT ?4";
 
-constexpr db::NamedSql kStatements[] = {IL_SQL(kReadInbox), IL_SQL(kReadInboxAnywhere),
-                                        IL_SQL(kCountAll), IL_SQL(kCountUnread),
+constexpr db::NamedSql kStatements[] = {IL_SQL(kReadInbox), IL_SQL(kNextAnywhere),
                                         IL_SQL(kReadStaleAcks)};
 
 // The message with what the inbox's own columns say of it.
@@ -85,12 +80,44 @@ class Watched : public domain::MessageSink {
   bool full_ = false;
 };
 
-Result<std::int64_t> Count(db::Connection& connection, const db::Sql& sql, std::string_view project,
-                           std::string_view agent) {
-  IL_TRY(const auto count,
-         connection.One(sql, [](const db::Row& row) { return row.Int(0); }, project, agent));
-  IL_CHECK(count.has_value());
-  return *count;
+// Some messages that follow each other in an agent's mail and are all of one project.
+struct Run {
+  std::string project;
+  domain::Cursor first = 0;
+  domain::Cursor last = 0;
+  std::int64_t length = 0;
+};
+
+// The next `limit` messages of the agent in all projects.
+Result<std::vector<Run>> NextAnywhere(db::Connection& connection, const domain::InboxQuery& query) {
+  std::vector<Run> runs;
+  const auto take = [&runs](const db::Row& row) {
+    if (runs.empty() || runs.back().project != row.Text(1)) {
+      runs.push_back({.project = row.String(1), .first = row.Int(0)});
+    }
+    runs.back().last = row.Int(0);
+    ++runs.back().length;
+  };
+  IL_TRY_VOID(connection.ForEach(kNextAnywhere, take, query.agent, query.after, query.limit));
+  return runs;
+}
+
+Result<void> ReadAnywhere(db::Connection& connection, const domain::InboxQuery& query,
+                          Watched& page) {
+  page.Restart();
+  IL_TRY(const std::vector<Run> runs, NextAnywhere(connection, query));
+  for (const Run& run : runs) {
+    const auto take = [&page, &run](const db::Row& row) -> Result<void> {
+      if (row.Int(0) > run.last) return {};  // a row whose message is gone made the run too long
+      if (page.Add(DeliveryFrom(row)) == domain::Flow::kGoOn) return {};
+      return Error(Errc::kCancelled, "the page is full");  // ends the statement
+    };
+    auto read =
+        connection.ForEach(kReadInbox, take, run.project, query.agent, run.first - 1, run.length);
+    if (page.full()) return {};
+    if (!read.ok()) return std::move(read).error();
+  }
+  return {};
 }
 
 }  // namespace
@@ -103,20 +130,12 @@ Result<std::optional<domain::InboxEnd>> ReadInbox(db::Connection& connection,
     IL_TRY_VOID(ReadMessages(connection, page, kReadInbox, DeliveryFrom, *query.project,
                              query.agent, query.after, query.limit));
   } else {
-    IL_TRY_VOID(ReadMessages(connection, page, kReadInboxAnywhere, DeliveryFrom, query.agent,
-                             query.after, query.limit));
+    IL_TRY_VOID(ReadAnywhere(connection, query, page));
   }
   if (page.count() == query.limit || page.full()) return std::optional<domain::InboxEnd>();
   IL_TRY(const domain::Cursor newest, NewestCursor(connection));
   const domain::Cursor last = page.count() > 0 ? page.last() : std::min(query.after, newest);
   return std::optional(domain::InboxEnd{.last = last, .seen = newest});
-}
-
-Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,
-                                       std::string_view agent) {
-  IL_TRY(const std::int64_t total, Count(connection, kCountAll, project, agent));
-  IL_TRY(const std::int64_t unread, Count(connection, kCountUnread, project, agent));
-  return domain::InboxCounts{.total = total, .unread = unread};
 }
 
 Result<void> ReadStaleAcks(db::Connection& connection, const domain::StaleAcksQuery& query,

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "base/result.h"
 #include "db/connection.h"
@@ -13,15 +12,12 @@
 namespace interlock::store {
 
 // A page of an agent's mail, by rising cursor. Costs what the page costs, however much mail there
-// is before and behind it. Returns where the inbox ends, if the page reaches that.
+// is before and behind it, and in how many projects. Returns where the inbox ends, if the page
+// reaches that.
 // REQUIRES: the connection reads one snapshot throughout.
 Result<std::optional<domain::InboxEnd>> ReadInbox(db::Connection& connection,
                                                   const domain::InboxQuery& query,
                                                   domain::MessageSink& sink);
-
-// Costs a walk over the agent's own rows; the unread ones have an index of their own.
-Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,
-                                       std::string_view agent);
 
 // Messages that ask for an acknowledgement which the agent has not given, oldest first. Costs a
 // walk over those alone.

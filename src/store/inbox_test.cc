@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/mailbox_fixture.h"
+#include "store/mailboxes.h"
 #include "store/receipts.h"
 #include "store/schema.h"
 #include "store/threads.h"
@@ -85,6 +86,51 @@ TEST_F(InboxTest, AProjectIsReadAloneAndNoneMeansAll) {
   EXPECT_THAT(Ids({.agent = "a", .after = 1, .limit = 1}), ElementsAre("m2"));
 }
 
+// Every way to cut the mail of three projects into pages, in runs and in turns.
+TEST_F(InboxTest, PagesOfAllProjectsAreInTheOrderOfCursorsWithoutGapOrDouble) {
+  std::vector<std::string> all;
+  for (const char* project : {"p", "p", "q", "", "q", "p", "", "", "q", "q", "p", "r"}) {
+    Send({.project = project});
+    Send({.project = project, .addresses = {.to = {"another"}}});
+    all.push_back("m" + std::to_string(sent_ - 1));
+  }
+  for (std::int64_t limit = 1; limit <= 13; ++limit) {
+    std::vector<std::string> read;
+    domain::Cursor after = 0;
+    bool ended = false;
+    while (!ended) {
+      KeepingSink sink;
+      const auto end =
+          ReadInbox(connection(), {.agent = "a", .after = after, .limit = limit}, sink).value();
+      ended = end.has_value();
+      ASSERT_LE(std::ssize(sink.kept()), limit);
+      ASSERT_EQ(ended, std::ssize(sink.kept()) < limit);
+      for (const std::string& id : sink.ids()) read.push_back(id);
+      if (!sink.kept().empty()) after = sink.kept().back().cursor;
+    }
+    EXPECT_EQ(read, all) << limit;
+  }
+}
+
+// Somebody took the message out of the file by hand.
+TEST_F(InboxTest, AMessageThatIsGoneIsLeftOutOfAllProjectsAndNothingElse) {
+  for (const char* project : {"p", "p", "q", "p", "q"}) Send({.project = project});
+  ASSERT_TRUE(connection().Run("DELETE FROM messages WHERE id = 'm2'").ok());
+  EXPECT_THAT(Ids({.agent = "a", .limit = 10}), ElementsAre("m1", "m3", "m4", "m5"));
+}
+
+TEST_F(InboxTest, ASinkThatHasEnoughEndsTheReadOfAllProjectsToo) {
+  for (const char* project : {"p", "q", "p", "q"}) Send({.project = project});
+  for (std::size_t enough = 1; enough <= 4; ++enough) {
+    KeepingSink sink(enough);
+    const auto end = ReadInbox(connection(), {.agent = "a", .limit = 10}, sink);
+    ASSERT_TRUE(end.ok());
+    EXPECT_FALSE(end->has_value()) << "what is behind the page is not known";
+    EXPECT_EQ(sink.kept().size(), enough);
+    EXPECT_EQ(sink.kept().back().id, "m" + std::to_string(enough));
+  }
+}
+
 TEST_F(InboxTest, ASinkThatHasEnoughEndsTheReadAndKeepsWhatItHas) {
   for (int i = 0; i < 4; ++i) Send();
   KeepingSink sink(2);
@@ -155,8 +201,7 @@ TEST_F(InboxTest, EveryReadIsARangeOfItsIndexWithoutSorting) {
     std::string first_line;
   } kCases[] = {
       {"kReadInbox", "SEARCH i USING PRIMARY KEY (project=? AND agent=? AND cursor>?)"},
-      {"kReadInboxAnywhere", "SEARCH i USING INDEX inbox_anywhere (agent=? AND cursor>?)"},
-      {"kCountUnread", "USING COVERING INDEX inbox_unread (project=? AND agent=?"},
+      {"kCounts", "SEARCH mailboxes USING PRIMARY KEY (project=? AND agent=?)"},
       {"kReadStaleAcks", "SEARCH w USING COVERING INDEX inbox_unacked (project=? AND agent=?"},
       {"kReadThread",
        "SEARCH m USING INDEX messages_of_thread (project=? AND thread_id=? AND rowid>?)"},
@@ -167,6 +212,17 @@ TEST_F(InboxTest, EveryReadIsARangeOfItsIndexWithoutSorting) {
     EXPECT_THAT(plan.substr(0, plan.find('\n')), HasSubstr(c.first_line)) << c.statement;
     EXPECT_EQ(plan.find("TEMP B-TREE"), std::string::npos) << c.statement << "\n" << plan;
   }
+}
+
+// Two ranges merged, of which no more is read than the page takes.
+TEST_F(InboxTest, WhatIsInAllProjectsIsMergedWithoutSorting) {
+  const std::string plan = PlanOf(*connection_, "kNextAnywhere");
+  EXPECT_THAT(plan, HasSubstr("MERGE (UNION ALL)"));
+  EXPECT_THAT(plan,
+              HasSubstr("SEARCH inbox USING PRIMARY KEY (project=? AND agent=? AND cursor>?"));
+  EXPECT_THAT(plan, HasSubstr("SEARCH mailboxes USING INDEX mailboxes_at_home (agent=?)"));
+  EXPECT_THAT(plan, HasSubstr("SEARCH inbox_abroad USING PRIMARY KEY (agent=? AND cursor>?)"));
+  EXPECT_EQ(plan.find("TEMP B-TREE"), std::string::npos) << plan;
 }
 
 // The threads of an agent are sorted, and nobody else's are looked at; messages are read for those

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "store/events.h"
+#include "store/mailboxes.h"
 #include "store/message_row.h"
 
 namespace interlock::store {
@@ -122,7 +123,9 @@ Result<void> LeaveThread(db::Transaction& tx, const Candidate& message, const st
 Result<void> Remove(db::Transaction& tx, const Candidate& message,
                     const std::vector<std::string>& recipients) {
   for (const std::string& agent : recipients) {
-    IL_TRY_VOID(tx->Run(kRemoveFromInbox, message.project, agent, message.cursor));
+    IL_TRY(const std::int64_t removed,
+           tx->Run(kRemoveFromInbox, message.project, agent, message.cursor));
+    if (removed > 0) IL_TRY_VOID(CountRemoved(tx, message.project, agent, message.cursor));
   }
   IL_TRY_VOID(tx->Run(kRemovePokes, message.cursor));
   IL_TRY_VOID(tx->Run(kRemoveMessage, message.cursor));

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "json/object_text.h"
 #include "store/events.h"
+#include "store/mailboxes.h"
 #include "store/message_row.h"
 
 namespace interlock::store {
@@ -69,6 +70,7 @@ Result<void> Deliver(db::Transaction& tx, const Message& message, Cursor cursor,
     const std::string_view name = domain::Name(kind);
     for (const std::string& agent : *agents) {
       IL_TRY_VOID(tx->Run(kDeliver, message.project, agent, cursor, name, message.ack_required));
+      IL_TRY_VOID(CountDelivered(tx, message.project, agent, cursor));
       listener.Delivered(message.project, agent, cursor);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "json/object_text.h"
 #include "store/events.h"
+#include "store/mailboxes.h"
 #include "store/message_row.h"
 #include "store/message_view.h"
 
@@ -90,6 +91,9 @@ Result<ReceiptOutcome> RecordReceipt(db::Transaction& tx, const domain::Receipt&
   IL_TRY(const std::int64_t changed,
          tx->Run(mark, receipt.project, agent, found->cursor, receipt.at.micros));
   if (changed == 0) return ReceiptOutcome::kAlreadyThere;
+  if (receipt.kind == domain::ReceiptKind::kRead) {
+    IL_TRY_VOID(CountRead(tx, receipt.project, agent));
+  }
   IL_TRY_VOID(AppendEvent(tx, EventOf(receipt, agent, *kind)));
   return ReceiptOutcome::kRecorded;
 }

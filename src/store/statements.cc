@@ -7,6 +7,7 @@
 #include "store/contacts.h"
 #include "store/events.h"
 #include "store/inbox.h"
+#include "store/mailboxes.h"
 #include "store/message_retention.h"
 #include "store/messages.h"
 #include "store/meta.h"
@@ -33,6 +34,7 @@ std::span<const db::NamedSql> Statements() {
              ContactStatements(),
              EventStatements(),
              InboxStatements(),
+             MailboxStatements(),
              MessageStatements(),
              MessageRetentionStatements(),
              MetaStatements(),

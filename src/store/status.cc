@@ -18,11 +18,9 @@ constexpr db::Sql kActiveOfProjectCount =
 constexpr db::Sql kActiveAnywhereCount =
     "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND expires_at > ?1";
 
-// inbox_unread.
-constexpr db::Sql kUnreadOfProject =
-    "SELECT COUNT(*) FROM inbox WHERE read_at IS NULL AND project = ?1";
-constexpr db::Sql kUnreadAnywhere =
-    "SELECT COUNT(*) FROM inbox WHERE read_at IS NULL AND project >= ''";
+// mailboxes' primary key.
+constexpr db::Sql kUnreadOfProject = "SELECT SUM(unread) FROM mailboxes WHERE project = ?1";
+constexpr db::Sql kUnreadAnywhere = "SELECT SUM(unread) FROM mailboxes WHERE project >= ''";
 
 constexpr db::NamedSql kStatements[] = {
     IL_SQL(kAgentsOfProject),     IL_SQL(kAgentsAnywhere),  IL_SQL(kActiveOfProjectCount),

@@ -14,9 +14,8 @@ namespace {
 
 using std::chrono::minutes;
 
-constexpr db::Sql kAddInbox =
-    "INSERT INTO inbox (project, agent, cursor, kind, ack_required, read_at) "
-    "VALUES (?1, 'a', ?2, 'to', 0, ?3)";
+constexpr db::Sql kAddMailbox =
+    "INSERT INTO mailboxes (project, agent, total, unread, home) VALUES (?1, ?2, 9, ?3, 1)";
 
 class StatusTest : public StoreTest {
  protected:
@@ -45,8 +44,9 @@ class StatusTest : public StoreTest {
                 }).ok());
     return reservation;
   }
-  void Mail(const std::string& project, std::optional<std::int64_t> read_at) {
-    ASSERT_TRUE(connection().Run(kAddInbox, project, std::int64_t{++made_}, read_at).ok());
+  void Mail(const std::string& project, int unread) {
+    const std::string agent = std::to_string(++made_);
+    ASSERT_TRUE(connection().Run(kAddMailbox, project, agent, unread).ok());
   }
   StatusCounts Counts(std::optional<std::string_view> project) {
     return CountStatus(connection(), project, clock_.Now(), clock_.Now() - minutes(5)).value();
@@ -70,8 +70,10 @@ TEST_F(StatusTest, EachNumberCountsWhatItSaysInOneProjectAndInAll) {
   ASSERT_TRUE(
       Write<void>([&](db::Transaction& tx) { return UpdateReservation(tx, released); }).ok());
   Grant("q", minutes(1));
-  for (const char* project : {"p", "p", "p", ""}) Mail(project, std::nullopt);
+  Mail("p", 2);
   Mail("p", 1);
+  Mail("p", 0);
+  Mail("", 1);
   EXPECT_EQ(
       Counts("p"),
       (StatusCounts{

@@ -33,6 +33,17 @@ constexpr db::Sql kUntoldMail =
     "ON e.cursor = m.cursor AND e.type = 'message.created' AND e.entity_id = m.id "
     "WHERE e.cursor IS NULL";
 
+constexpr db::Sql kMiscounted =
+    "SELECT count(*) FROM (SELECT project, agent, total, unread FROM mailboxes "
+    "UNION ALL SELECT project, agent, count(*), count(*) - count(read_at) FROM inbox "
+    "GROUP BY project, agent) GROUP BY project, agent, total, unread HAVING count(*) <> 2";
+
+constexpr db::Sql kMislaid =
+    "SELECT count(*) FROM (SELECT i.agent, i.cursor, i.project FROM inbox AS i "
+    "JOIN mailboxes AS b USING (project, agent) WHERE b.home = 0 UNION ALL "
+    "SELECT agent, cursor, project FROM inbox_abroad) "
+    "GROUP BY agent, cursor, project HAVING count(*) <> 2";
+
 // The value of "title" in a body that our clients made: no character of it is escaped.
 std::string TitleIn(std::string_view body) {
   constexpr std::string_view kName = R"("title":")";
@@ -61,7 +72,7 @@ class Reader {
       ++changes_[row.String(2)];
     });
     TakeThings();
-    for (const db::Sql& none : {kStrayMail, kUndelivered, kUntoldMail}) {
+    for (const db::Sql& none : {kStrayMail, kUndelivered, kUntoldMail, kMiscounted, kMislaid}) {
       Each(none, [&](const db::Row& row) {
         if (row.Int(0) != 0) Fault("{} rows of: {}", row.Int(0), none.text());
       });

@@ -23,6 +23,15 @@ constexpr db::Sql kHolds =
     "SELECT id, project, agent, pattern, is_exclusive, reason, fence, expires_at, version "
     "FROM reservations WHERE released_at IS NULL";
 constexpr db::Sql kIntegrity = "PRAGMA integrity_check";
+constexpr db::Sql kMiscounted =
+    "SELECT project || ' ' || agent FROM (SELECT project, agent, total, unread FROM mailboxes "
+    "UNION ALL SELECT project, agent, count(*), count(*) - count(read_at) FROM inbox "
+    "GROUP BY project, agent) GROUP BY project, agent, total, unread HAVING count(*) <> 2";
+constexpr db::Sql kMislaid =
+    "SELECT agent || ' ' || cursor FROM (SELECT i.agent, i.cursor, i.project FROM inbox AS i "
+    "JOIN mailboxes AS b USING (project, agent) WHERE b.home = 0 UNION ALL "
+    "SELECT agent, cursor, project FROM inbox_abroad) "
+    "GROUP BY agent, cursor, project HAVING count(*) <> 2";
 constexpr db::Sql kLiving = "SELECT id, last_seen FROM agents WHERE deregistered_at IS NULL";
 
 }  // namespace
@@ -32,7 +41,13 @@ std::string Observer::Integrity() {
   const auto read = connection_->ForEach(kIntegrity, [&](const db::Row& row) {
     found += found.empty() ? row.String(0) : "; " + row.String(0);
   });
-  return read.ok() ? found : read.error().message();
+  if (!read.ok()) return read.error().message();
+  for (const db::Sql& wrong : {kMiscounted, kMislaid}) {
+    const auto looked = connection_->ForEach(
+        wrong, [&](const db::Row& row) { found += "; of inboxes: " + row.String(0); });
+    if (!looked.ok()) return looked.error().message();
+  }
+  return found;
 }
 
 std::vector<LoggedEvent> Observer::Events(Cursor after) {

@@ -24,7 +24,8 @@ class Observer {
   };
   // One snapshot. REQUIRES: the disk is well.
   Sight Look(Cursor after);
-  // "ok", or what integrity_check finds wrong. REQUIRES: the disk is well.
+  // "ok", or what integrity_check finds wrong, or which mailboxes do not tell what is in the inbox.
+  // REQUIRES: the disk is well.
   std::string Integrity();
 
  private:

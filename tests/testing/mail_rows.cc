@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/events.h"
+#include "store/mailboxes.h"
 #include "store/message_row.h"
 
 namespace interlock::testing {
@@ -34,6 +35,7 @@ Result<void> Deliver(db::Transaction& tx, const Message& message, domain::Cursor
   for (const std::string& agent : agents) {
     IL_TRY_VOID(
         tx->Run(kInsertInbox, message.project, agent, cursor, Name(kind), message.ack_required));
+    IL_TRY_VOID(store::CountDelivered(tx, message.project, agent, cursor));
   }
   return {};
 }
