@@ -73,6 +73,9 @@ std::unique_ptr<sqlite::Connection> Fill(const fs::path& path, std::int64_t coun
       "INSERT INTO inbox (project, agent, cursor, kind, ack_required) " +
       numbers +
       "SELECT 'p', 'a', i, 'to', 0 FROM n;"
+      "INSERT INTO mailboxes VALUES ('p', 'a', " +
+      std::to_string(count) + ", " + std::to_string(count) +
+      ", 1);"
       "INSERT INTO thread_members VALUES ('p', 't', 'a', " +
       std::to_string(count) + ", " + std::to_string(count) +
       ", 0);"
