@@ -222,15 +222,9 @@ void ReportLatencies(const std::string& what, const std::array<double, 3>& micro
   Report({what + ", p99.9", micros[2], "us", "", 0});
 }
 
-// The round in the middle of all by what the one is of the other: both figures are of that round.
 void ReportRates(const std::string& name, const Rounds& ours, const std::string& limit,
                  const Rounds& limits) {
-  std::vector<std::pair<double, std::size_t>> by_ratio;
-  for (std::size_t i = 0; i < ours.rates().size(); ++i) {
-    by_ratio.emplace_back(ours.rates()[i] / limits.rates()[i], i);
-  }
-  std::ranges::sort(by_ratio);
-  const std::size_t middle = by_ratio[by_ratio.size() / 2].second;
+  const std::size_t middle = MiddleTurn(ours.rates(), limits.rates());
   Report({name, ours.rates()[middle], "requests/s", limit, limits.rates()[middle]});
 }
 

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace interlock::bench {
 
@@ -26,6 +31,18 @@ inline void Report(const Line& line) {
       line.limit.data(), line.limit_figure,
       line.limit_figure != 0 ? line.figure / line.limit_figure : 0.0);
   std::fflush(stdout);
+}
+
+// Of several turns that each measured a figure and its limit side by side: the one whose ratio is
+// in the middle. What a machine has to give changes within seconds, so only these two compare.
+// REQUIRES: as many figures as limits, one at least.
+inline std::size_t MiddleTurn(std::span<const double> figures, std::span<const double> limits) {
+  std::vector<std::pair<double, std::size_t>> by_ratio;
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    by_ratio.emplace_back(figures[i] / limits[i], i);
+  }
+  std::ranges::sort(by_ratio);
+  return by_ratio[by_ratio.size() / 2].second;
 }
 
 }  // namespace interlock::bench
