@@ -175,8 +175,9 @@ bool IsDamagedHeader(const LogHeader& header, std::size_t size) {
 
 // How far a log is whole, and what is behind that.
 struct Extent {
-  std::uint64_t whole = 0;           // frames
-  std::uint64_t commits_behind = 0;  // ends of commits of this log, after the first broken frame
+  std::uint64_t whole = 0;  // frames
+  // Ends of commits of this log after the first broken frame, as many as follow from each other.
+  std::uint64_t commits_behind = 0;
 };
 
 // Goes through the frames of a log, some at a time.
@@ -210,22 +211,25 @@ class Follower {
   // REQUIRES: count <= kAbreast
   void Take(const Frames& frames, std::size_t count) {
     std::array<Sums, kAbreast> all = {};
-    if (count == kAbreast && whole_) {
+    if (count == kAbreast) {
       all = big_endian_ ? AddFour<BigEndian>(frames, sums_) : AddFour<LittleEndian>(frames, sums_);
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const bool ours = std::equal(salt_.begin(), salt_.end(), frames[i] + 8);
-      if (whole_ && count < kAbreast) {
+      if (count < kAbreast) {
         all.at(i) = big_endian_ ? AddOne<BigEndian>(frames[i], size_, sums_)
                                 : AddOne<LittleEndian>(frames[i], size_, sums_);
       }
       sums_ = frames.Stored(i);
-      whole_ = whole_ && ours && all.at(i) == sums_;
+      const bool ours = std::equal(salt_.begin(), salt_.end(), frames[i] + 8);
+      const bool follows = ours && all.at(i) == sums_;
+      whole_ = whole_ && follows;
       if (whole_) {
         ++extent_.whole;
-      } else if (ours && BigEndian(frames[i] + 4) != 0) {
-        ++extent_.commits_behind;
+        continue;
       }
+      if (!follows) commits_in_a_row_ = 0;
+      if (ours && BigEndian(frames[i] + 4) != 0) ++commits_in_a_row_;
+      extent_.commits_behind = std::max(extent_.commits_behind, commits_in_a_row_);
     }
   }
 
@@ -234,6 +238,7 @@ class Follower {
   Salt salt_ = {};
   Sums sums_;  // up to here
   bool whole_ = true;
+  std::uint64_t commits_in_a_row_ = 0;
   Extent extent_;
 };
 

@@ -16,7 +16,10 @@ namespace interlock::sqlite {
 //     leaves the log leaves the index first; so no crash of a process looks like that. After a
 //     power cut the index may be of any age: one from before the machine started is not believed.
 // (3) there is no index to ask, and behind the first part that is not whole two commits or more end
-//     that belong to this log. A crash leaves one at most: each is synced before the next begins.
+//     that belong to this log, the later upon the earlier. A crash leaves one at most, as each is
+//     synced before the next begins. Several crashes may leave several, one behind the other, when
+//     a process dies before the index tells of its commit and the next one writes over it; but
+//     these know nothing of each other, and their sums do not go on from one to the next.
 //
 // `now` is the time of day. Reads the log once, as SQLite does after it.
 // REQUIRES: this process has no connection to the database, as its locks would be lost.

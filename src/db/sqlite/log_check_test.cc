@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "base/clock.h"
@@ -186,6 +187,41 @@ TEST_F(LogCheckTest, WithoutAnIndexCommitsBehindADamagedOneTell) {
   EXPECT_EQ(Verdict(), "sound") << "a power cut in the last commit looks like that";
   Overwrite(fs::file_size(log()) - 3 * kFrame + 100, "x");
   EXPECT_THAT(Verdict(), HasSubstr("damaged"));
+}
+
+// Who is killed when its commit is in the log, and not yet in the index, leaves it there. The next
+// one writes over it from its beginning, and may be shorter.
+TEST_F(LogCheckTest, WhatSeveralKilledWritersLeftBehindTheEndIsNoDamage) {
+  const auto read = [this] {
+    std::ifstream file(log(), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const auto put = [this](const std::string& bytes) {
+    std::ofstream(log(), std::ios::binary) << bytes;
+    fs::remove(index());
+  };
+  // The log after one commit of so many pages on top of it.
+  const auto with_commit = [&](const std::string& before, int pages) {
+    put(before);
+    std::string script = "BEGIN;";
+    for (int i = 0; i < pages; ++i) script += "INSERT INTO t VALUES (hex(randomblob(2000)));";
+    EXPECT_TRUE(Open()->RunScript(script + "COMMIT").ok());
+    return read();
+  };
+  std::string kept = read();
+  std::string all;
+  for (const int pages : {40, 20, 10, 5}) {
+    const std::string killed = with_commit(kept, pages);
+    kept = with_commit(kept, 1);
+    all = all.empty() ? killed : all.replace(0, killed.size(), killed);
+  }
+  all.replace(0, kept.size(), kept);
+  ASSERT_GT(all.size(), kept.size() + 10 * kFrame);
+  put(all);
+  EXPECT_EQ(Verdict(), "sound");
+  const auto rows =
+      Open()->One("SELECT COUNT(*) FROM t", [](const db::Row& row) { return row.Int(0); });
+  EXPECT_EQ(rows.value(), 3 + 4);
 }
 
 TEST_F(LogCheckTest, WithoutAnIndexAnEndThatIsMissingCannotBeSeen) {
