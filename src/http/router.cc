@@ -11,7 +11,9 @@ namespace {
 
 // "/a/b" → {a, b}; "/" → {""}: a trailing slash is a segment of its own, so "/a/" is not "/a".
 std::vector<std::string_view> Split(std::string_view path) {
+  constexpr std::size_t kUsual = 8;
   std::vector<std::string_view> segments;
+  segments.reserve(kUsual);
   std::size_t begin = 1;
   while (true) {
     const std::size_t end = path.find('/', begin);
@@ -20,6 +22,16 @@ std::vector<std::string_view> Split(std::string_view path) {
     begin = end + 1;
   }
 }
+
+// The first `count` segments of a path, or all: "/api/inbox" of "/api/inbox/a/b" for two.
+std::string_view Lead(std::string_view path, int count) {
+  std::size_t end = 0;
+  for (int i = 0; i < count && end != std::string_view::npos; ++i) end = path.find('/', end + 1);
+  return path.substr(0, end);
+}
+
+// So many segments tell routes apart well enough.
+constexpr int kLeadMax = 2;
 
 }  // namespace
 
@@ -38,18 +50,28 @@ Router::Router(std::span<const Route> routes) : routes_(routes) {
       IL_CHECK(!same_shape || !same_method, entries_[i].route->path);
     }
   }
+  by_lead_[""];
+  for (const Entry& entry : entries_) by_lead_[entry.lead];
+  for (auto& [lead, entries] : by_lead_) {
+    for (const Entry& entry : entries_) {
+      const bool begins = lead == entry.lead || lead.starts_with(std::string(entry.lead) + '/');
+      if (entry.lead.empty() || begins) entries.push_back(&entry);
+    }
+  }
 }
 
 Router::Entry Router::Parse(const Route& route) {
   IL_CHECK(route.path.starts_with('/'), route.path);
   IL_CHECK(route.handler != nullptr, route.path);
-  Entry entry{.route = &route, .segments = {}, .tail = 0, .literal = true};
+  Entry entry{.route = &route, .segments = {}, .lead = {}, .tail = 0, .literal = true};
   int rests = 0;
+  int leading = 0;  // literals before the first parameter
   for (const std::string_view part : Split(route.path)) {
     if (!part.starts_with('{')) {
       IL_CHECK(part.find_first_of("{}") == std::string_view::npos, route.path);
       entry.segments.push_back({Segment::Kind::kLiteral, part});
       entry.tail = entry.segments.size();
+      if (entry.literal) ++leading;
       continue;
     }
     IL_CHECK(part.ends_with('}'), route.path);
@@ -65,6 +87,7 @@ Router::Entry Router::Parse(const Route& route) {
     entry.segments.push_back({kind, name});
   }
   IL_CHECK(rests <= 1, route.path);
+  entry.lead = Lead(route.path, std::min(leading, kLeadMax));
   return entry;
 }
 
@@ -125,20 +148,29 @@ Router::Params Router::Take(const Entry& entry, std::span<const std::string_view
   return params;
 }
 
-Router::Match Router::FindAmong(Fit fit, Method method, const Path& path) const {
+// All entries that may fit the path in any way: whatever is missing at its end, literals are not.
+const Router::Entries& Router::Candidates(std::string_view text) const {
+  for (int count = kLeadMax; count > 0; --count) {
+    const auto found = by_lead_.find(Lead(text, count));
+    if (found != by_lead_.end()) return found->second;
+  }
+  return by_lead_.at("");
+}
+
+Router::Match Router::FindAmong(const Entries& entries, Fit fit, Method method, const Path& path) {
   std::vector<Method> allowed;
   const Entry* best = nullptr;
-  for (const Entry& entry : entries_) {
-    if (HowFits(entry, path) != fit) continue;
-    if (best == nullptr) best = &entry;
-    if (MoreLiteral(*best, entry)) break;  // what is less literal does not count
-    if (entry.route->method == method) {
+  for (const Entry* const entry : entries) {
+    if (HowFits(*entry, path) != fit) continue;
+    if (best == nullptr) best = entry;
+    if (MoreLiteral(*best, *entry)) break;  // what is less literal does not count
+    if (entry->route->method == method) {
       return {.kind = Match::Kind::kFound,
-              .route = entry.route,
-              .params = Take(entry, entry.literal ? path.segments : path.named)};
+              .route = entry->route,
+              .params = Take(*entry, entry->literal ? path.segments : path.named)};
     }
-    if (std::find(allowed.begin(), allowed.end(), entry.route->method) == allowed.end()) {
-      allowed.push_back(entry.route->method);
+    if (std::find(allowed.begin(), allowed.end(), entry->route->method) == allowed.end()) {
+      allowed.push_back(entry->route->method);
     }
   }
   if (allowed.empty()) return {};
@@ -156,17 +188,18 @@ Router::Match Router::Find(Method method, std::string_view text) const {
   Path path{.segments = Split(text), .named = {}};
   path.named = path.segments;
   if (path.named.back().empty()) path.named = path.named.first(path.named.size() - 1);
+  const Entries& entries = Candidates(text);
   // A route that takes the method, though the path ends before it names everything, says better
   // what is wrong than one that fits and does not take it.
   std::optional<Match> other;
   for (const Fit fit : {Fit::kWhole, Fit::kIncomplete}) {
-    Match match = FindAmong(fit, method, path);
+    Match match = FindAmong(entries, fit, method, path);
     if (match.kind == Match::Kind::kFound) return match;
     if (!other && match.kind == Match::Kind::kWrongMethod) other = std::move(match);
   }
   if (other) return *std::move(other);
   const bool add_slash = std::ranges::any_of(
-      entries_, [&](const Entry& entry) { return HowFits(entry, path) == Fit::kWithoutSlash; });
+      entries, [&](const Entry* entry) { return HowFits(*entry, path) == Fit::kWithoutSlash; });
   if (add_slash) return {.kind = Match::Kind::kAddSlash};
   return {};
 }

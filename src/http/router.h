@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace interlock::http {
 class Router {
  public:
   explicit Router(std::span<const Route> routes);
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
 
   struct Match {
     enum class Kind : std::uint8_t {
@@ -51,9 +54,11 @@ class Router {
   struct Entry {
     const Route* route;
     std::vector<Segment> segments;
-    std::size_t tail;  // where the parameters begin that nothing literal follows
-    bool literal;      // no parameters at all
+    std::string_view lead;  // "/api/messages": what each path that fits begins with, see Lead()
+    std::size_t tail;       // where the parameters begin that nothing literal follows
+    bool literal;           // no parameters at all
   };
+  using Entries = std::vector<const Entry*>;
   // A path as both sorts of templates see it.
   struct Path {
     std::vector<std::string_view> segments;   // "/a/" has an empty one at its end
@@ -65,11 +70,14 @@ class Router {
   static Entry Parse(const Route& route);
   static bool MoreLiteral(const Entry& a, const Entry& b);
   static Fit HowFits(const Entry& entry, const Path& path);
+  const Entries& Candidates(std::string_view text) const;
   static Params Take(const Entry& entry, std::span<const std::string_view> path);
-  Match FindAmong(Fit fit, Method method, const Path& path) const;
+  static Match FindAmong(const Entries& entries, Fit fit, Method method, const Path& path);
 
   std::span<const Route> routes_;
   std::vector<Entry> entries_;  // most literal first
+  // Of each lead: the entries that have it, or a beginning of it, in the same order.
+  std::unordered_map<std::string_view, Entries> by_lead_;
 };
 
 }  // namespace interlock::http

@@ -53,6 +53,23 @@ TEST(RouterTest, ParametersTakeOneSegmentAndRestsTakeMore) {
   EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/ack"), "405 GET");
 }
 
+TEST(RouterTest, TemplatesThatBeginAlikeAreFoundWhereverTheyPart) {
+  const std::array routes = {
+      At(Method::kGet, "/api"),          At(Method::kGet, "/api/{noun}"),
+      At(Method::kGet, "/api/agents"),   At(Method::kGet, "/api/agents/{id}/contacts"),
+      At(Method::kGet, "/{any}/agents"), At(Method::kGet, "/{any}/{rest...}/end")};
+  const Router router(routes);
+  const auto found = [&](std::string_view path) { return Found(router, Method::kGet, path); };
+  EXPECT_EQ(found("/api"), "/api");
+  EXPECT_EQ(found("/api/agents"), "/api/agents");
+  EXPECT_EQ(found("/api/agentsx"), "/api/{noun} noun=agentsx");
+  EXPECT_EQ(found("/apix/agents"), "/{any}/agents any=apix");
+  EXPECT_EQ(found("/api/agents/a/contacts"), "/api/agents/{id}/contacts id=a");
+  EXPECT_EQ(found("/api/agents/a/b/end"), "/{any}/{rest...}/end any=api rest=agents/a/b");
+  EXPECT_EQ(found("/other/x/end"), "/{any}/{rest...}/end any=other rest=x");
+  EXPECT_EQ(found("/api/agents/x"), "404");
+}
+
 TEST(RouterTest, ASlashAtTheEndDoesNotCountWhereIdsStand) {
   const std::array routes = {
       At(Method::kGet, "/api/inbox/{agent...}"), At(Method::kGet, "/api/inbox/{agent...}/counts"),
