@@ -204,22 +204,22 @@ void CheckPrepared(const Router& router, Request request, auth::Caller::Mode mod
   if (match.kind != Kind::kFound) return;
   request.params = std::move(match.params);
   request.caller = {.mode = mode, .project = "mine"};
-  const auto prepared = http::Prepare(*match.route, std::move(request), {});
+  const Result<void> prepared = http::Prepare(*match.route, request, {});
   if (!prepared.ok()) {
     const int status = prepared.error().http_status();
     IL_CHECK(status == 400 || status == 403, prepared.error().message());
     IL_CHECK(IsUtf8(prepared.error().message()));
     return;
   }
-  IL_CHECK((prepared->json == nullptr) == (match.route->body == http::BodyKind::kNone));
-  for (const auto& [name, value] : prepared->params) IL_CHECK(!domain::Trim(value).empty(), name);
-  if (prepared->project) {
-    IL_CHECK(domain::Trim(*prepared->project) == *prepared->project);
-    IL_CHECK(prepared->project->find('\0') == std::string::npos);
+  IL_CHECK((request.json == nullptr) == (match.route->body == http::BodyKind::kNone));
+  for (const auto& [name, value] : request.params) IL_CHECK(!domain::Trim(value).empty(), name);
+  if (request.project) {
+    IL_CHECK(domain::Trim(*request.project) == *request.project);
+    IL_CHECK(request.project->find('\0') == std::string::npos);
   }
   if (mode != auth::Caller::Mode::kKey) return;
   const bool none = match.route->project == http::ProjectFrom::kNone;
-  IL_CHECK(none ? !prepared->project : prepared->project == "mine");
+  IL_CHECK(none ? !request.project : request.project == "mine");
 }
 
 }  // namespace

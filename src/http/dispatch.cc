@@ -52,45 +52,45 @@ Response WrongMethod(const Request& request, const std::string& allow) {
 
 // Where a request goes: to a route, or straight back.
 struct Located {
-  Request request;
   const Route* route = nullptr;
   Response answer = {};  // without a route
 };
 
-Located Locate(const Router& router, Request request) {
+Located Locate(const Router& router, Request& request) {
   auto target = ParseTarget(request.target);
-  if (!target.ok()) return {.request = {}, .answer = ErrorResponse(target.error())};
+  if (!target.ok()) return {.answer = ErrorResponse(target.error())};
   request.path = std::move(target->path);
   request.query = std::move(target->query);
   const std::string clean = CleanPath(request.path);
-  if (clean != request.path) return {.request = {}, .answer = MovedTo(clean, request.query)};
+  if (clean != request.path) return {.answer = MovedTo(clean, request.query)};
 
   Router::Match match = router.Find(request.method, request.path);
   switch (match.kind) {
     case Router::Match::Kind::kFound:
       break;
     case Router::Match::Kind::kNothing:
-      return {.request = {}, .answer = NothingThere(request.path)};
+      return {.answer = NothingThere(request.path)};
     case Router::Match::Kind::kWrongMethod:
-      return {.request = {}, .answer = WrongMethod(request, match.allow)};
+      return {.answer = WrongMethod(request, match.allow)};
     case Router::Match::Kind::kAddSlash:
-      return {.request = {}, .answer = MovedTo(request.path + "/", request.query)};
+      return {.answer = MovedTo(request.path + "/", request.query)};
   }
   request.params = std::move(match.params);
-  return {.request = std::move(request), .route = match.route};
+  return {.route = match.route};
 }
 
-// Who asks, then what the row asks for, then the handler.
-boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request request) {
+// Who asks, then what the row asks for, then the handler. `request` lives in the frame of
+// Dispatch(), which outlives this one: it is large, and was moved from frame to frame before.
+boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request& request) {
   IL_CO_TRY(request.caller, co_await Admit(route, app, request));
-  IL_CO_TRY(Request prepared, Prepare(route, std::move(request), app.access));
-  co_return co_await route.handler(app, std::move(prepared));
+  IL_CO_TRY_VOID(Prepare(route, request, app.access));
+  co_return co_await route.handler(app, std::move(request));
 }
 
-boost::asio::awaitable<Response> Run(const Route& route, App& app, Request request) {
+boost::asio::awaitable<Response> Run(const Route& route, App& app, Request& request) {
   std::string what;
   try {
-    auto served = co_await Serve(route, app, std::move(request));
+    auto served = co_await Serve(route, app, request);
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
       app.log.Error("a handler failed", {{"route", route.path}, {"what", response.fault}});
@@ -110,11 +110,9 @@ boost::asio::awaitable<Response> Run(const Route& route, App& app, Request reque
 boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request) {
   const Duration began = app.metrics.Now();
   const Method method = request.method;
-  Located located = Locate(router, std::move(request));
+  Located located = Locate(router, request);
   Response response = std::move(located.answer);
-  if (located.route != nullptr) {
-    response = co_await Run(*located.route, app, std::move(located.request));
-  }
+  if (located.route != nullptr) response = co_await Run(*located.route, app, request);
   app.metrics.Record(located.route, method, response.status, app.metrics.Now() - began);
   co_return response;
 }

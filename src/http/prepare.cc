@@ -184,7 +184,7 @@ Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rul
 
 }  // namespace
 
-Result<Request> Prepare(const Route& route, Request request, const auth::AccessRules& rules) {
+Result<void> Prepare(const Route& route, Request& request, const auth::AccessRules& rules) {
   IL_TRY(request.query_fields, ParseQuery(request.query));
   IL_TRY_VOID(RefuseBlankParams(request));
   auto json = ParseBody(route.body, request.body);
@@ -194,8 +194,8 @@ Result<Request> Prepare(const Route& route, Request request, const auth::AccessR
   IL_TRY(request.json, std::move(json));
   IL_TRY(request.project, FindProject(route.project, request));
   IL_TRY(request.actor, FindActor(route, request));
-  if (route.actor != ActorFrom::kNobody) IL_TRY_VOID(RefuseImpostor(request, rules));
-  return request;
+  if (route.actor == ActorFrom::kNobody) return {};
+  return RefuseImpostor(request, rules);
 }
 
 }  // namespace interlock::http

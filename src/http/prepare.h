@@ -11,7 +11,8 @@ namespace interlock::http {
 // project found and held against the caller's key (400, 403), and the agent found in whose name it
 // acts, whose token must have been shown where `rules` ask for it (403).
 //
-// Only looks at its arguments. REQUIRES: `request` has path, query, params and caller.
-Result<Request> Prepare(const Route& route, Request request, const auth::AccessRules& rules);
+// Looks at nothing but its arguments, and fills in what it found. A request that it refuses has no
+// meaning any more. REQUIRES: `request` has path, query, params and caller.
+Result<void> Prepare(const Route& route, Request& request, const auth::AccessRules& rules);
 
 }  // namespace interlock::http

@@ -30,7 +30,8 @@ Request Sending(std::string body) {
 }
 
 Result<Request> Prepared(const Route& route, Request request) {
-  return Prepare(route, std::move(request), {});
+  IL_TRY_VOID(Prepare(route, request, {}));
+  return request;
 }
 
 struct Sample {

@@ -82,11 +82,12 @@ TEST_F(RoutesTest, NoKeyReachesTheProjectOfAnother) {
     request.query = "project=mine";
     request.params = router_.Find(route.method, Filled(route, "mine")).params;
     request.caller = {.mode = auth::Caller::Mode::kKey, .project = "foreign"};
-    const auto prepared = Prepare(route, request, {});
-    if (prepared.ok()) {
-      EXPECT_EQ(prepared->project, "foreign") << Named(route);
+    Request prepared = request;
+    const Result<void> may = Prepare(route, prepared, {});
+    if (may.ok()) {
+      EXPECT_EQ(prepared.project, "foreign") << Named(route);
     } else {
-      EXPECT_EQ(prepared.error().slug(), "project_mismatch") << Named(route);
+      EXPECT_EQ(may.error().slug(), "project_mismatch") << Named(route);
       request.headers.Add("Authorization", "Bearer k-foreign");
       EXPECT_EQ(Ask(std::move(request)).status, 403) << Named(route);
     }
