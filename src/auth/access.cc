@@ -168,17 +168,17 @@ Result<void> RefuseForeignFetch(const HeaderField& site) {
       "(Authorization: Bearer <key>), or open the address by itself.");
 }
 
-Result<void> RefuseWebPages(const Knock& knock) {
+Result<void> RefuseWebPages(const Knock& knock, bool from_here) {
   const auto host = ParseAuthority(Trim(knock.host.first));
   // Who comes from elsewhere, which only --insecure allows, must call us by another name.
-  if (IsFromThisMachine(knock)) IL_TRY_VOID(RefuseForeignHost(knock.host, host));
+  if (from_here) IL_TRY_VOID(RefuseForeignHost(knock.host, host));
   IL_TRY_VOID(RefuseForeignOrigin(knock.origin, host));
   return RefuseForeignFetch(knock.fetch_site);
 }
 
-Result<Caller> AdmitWithoutKey(const Knock& knock, const Keyring& keyring,
+Result<Caller> AdmitWithoutKey(const Knock& knock, bool from_here, const Keyring& keyring,
                                const AccessRules& rules) {
-  if (!rules.insecure && !IsFromThisMachine(knock)) {
+  if (!rules.insecure && !from_here) {
     return Unauthorized(
         "A request from another machine needs a key; send the field "
         "'Authorization: Bearer <key>' with one that 'intermute init' made.");
@@ -188,7 +188,7 @@ Result<Caller> AdmitWithoutKey(const Knock& knock, const Keyring& keyring,
         "The keys file wants a key from this machine too; send the field "
         "'Authorization: Bearer <key>'.");
   }
-  IL_TRY_VOID(RefuseWebPages(knock));
+  IL_TRY_VOID(RefuseWebPages(knock, from_here));
   return Caller{.mode = Caller::Mode::kLocal};
 }
 
@@ -196,10 +196,11 @@ Result<Caller> AdmitWithoutKey(const Knock& knock, const Keyring& keyring,
 
 Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRules& rules) {
   IL_TRY(auto by_key, AdmitByKey(knock.authorization, keyring));
-  auto admitted =
-      by_key ? Result<Caller>(*std::move(by_key)) : AdmitWithoutKey(knock, keyring, rules);
+  const bool from_here = IsFromThisMachine(knock);
+  auto admitted = by_key ? Result<Caller>(*std::move(by_key))
+                         : AdmitWithoutKey(knock, from_here, keyring, rules);
   IL_TRY(Caller caller, std::move(admitted));
-  caller.from_here = IsFromThisMachine(knock);
+  caller.from_here = from_here;
   caller.agent = Trim(knock.agent_id);
   if (!caller.agent.empty()) caller.identity = Caller::Identity::kClaimed;
   return caller;

@@ -18,7 +18,8 @@ namespace interlock::http {
 namespace {
 
 auth::HeaderField Field(const Headers& headers, std::string_view name) {
-  return {.count = headers.Count(name), .first = headers.Find(name).value_or("")};
+  const auto [count, first] = headers.Look(name);
+  return {.count = count, .first = first};
 }
 
 // Trimmed; empty when it was not sent.

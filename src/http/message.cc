@@ -97,9 +97,13 @@ std::optional<std::string_view> Headers::Find(std::string_view name) const {
   return std::nullopt;
 }
 
-std::size_t Headers::Count(std::string_view name) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      fields_, [&](const auto& field) { return SameName(field.first, name); }));
+Headers::Seen Headers::Look(std::string_view name) const {
+  Seen seen;
+  for (const auto& [field, value] : fields_) {
+    if (!SameName(field, name)) continue;
+    if (seen.count++ == 0) seen.first = value;
+  }
+  return seen;
 }
 
 const std::string& Request::Param(std::string_view name) const {

@@ -32,7 +32,13 @@ class Headers {
   }
   // The first field of that name.
   std::optional<std::string_view> Find(std::string_view name) const;
-  std::size_t Count(std::string_view name) const;
+  std::size_t Count(std::string_view name) const { return Look(name).count; }
+  // Both at once; `first` is empty where there is none.
+  struct Seen {
+    std::size_t count = 0;
+    std::string_view first = {};
+  };
+  Seen Look(std::string_view name) const;
   const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
 
  private:
