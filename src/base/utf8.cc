@@ -1,6 +1,7 @@
 #include "base/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -45,8 +46,18 @@ Utf8Unit FirstUtf8Unit(std::string_view text) {
   return {lead.follow + 1, true, code_point};
 }
 
+// Most text is ASCII and nothing else, so it is looked at eight bytes at a time.
 bool IsUtf8(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
   while (!text.empty()) {
+    std::uint64_t word = 0;
+    if (text.size() >= sizeof(word)) {
+      std::memcpy(&word, text.data(), sizeof(word));
+      if ((word & kHighBits) == 0) {
+        text.remove_prefix(sizeof(word));
+        continue;
+      }
+    }
     const Utf8Unit unit = FirstUtf8Unit(text);
     if (!unit.valid) return false;
     text.remove_prefix(unit.size);

@@ -51,5 +51,19 @@ TEST(Utf8Test, OverlongFormsAndStrayBytesAreNotUtf8) {
   EXPECT_TRUE(IsUtf8(kUtf8Replacement));
 }
 
+TEST(Utf8Test, WhatIsNotAsciiIsSeenWhereverItStands) {
+  for (std::size_t size = 0; size <= 25; ++size) {
+    EXPECT_TRUE(IsUtf8(std::string(size, 'x'))) << size;
+    for (std::size_t at = 0; at <= size; ++at) {
+      const std::string before(at, 'x');
+      const std::string after(size - at, 'x');
+      EXPECT_TRUE(IsUtf8(before + Encode(0xE9) + after)) << size << " " << at;
+      EXPECT_TRUE(IsUtf8(before + Encode(0x1F512) + after)) << size << " " << at;
+      EXPECT_FALSE(IsUtf8(before + "\x80" + after)) << size << " " << at;
+      EXPECT_FALSE(IsUtf8(before + "\xC3" + after)) << size << " " << at;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace interlock

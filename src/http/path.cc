@@ -1,5 +1,6 @@
 #include "http/path.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,9 +31,11 @@ std::string_view WithoutAuthority(std::string_view target) {
 }  // namespace
 
 std::optional<std::string> DecodePercent(std::string_view text) {
+  const std::size_t plain = std::min(text.find('%'), text.size());
   std::string decoded;
   decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  decoded = text.substr(0, plain);
+  for (std::size_t i = plain; i < text.size(); ++i) {
     if (text[i] != '%') {
       decoded += text[i];
       continue;
