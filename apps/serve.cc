@@ -114,7 +114,7 @@ class Running {
     sweeper_.Start();
     if (mirror_) {
       mirror_->Start();
-      commits_.mirror->Connect([this] { mirror_->Notify(); });
+      commits_.mirror->Connect([this](db::Connection* /*own*/) { mirror_->Notify(); });
     }
     std::string lines;
     for (http::ListeningSocket& socket : sockets) {
@@ -326,9 +326,9 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   database_options.batch_max = options.limits.batch_max;
   database_options.readers = options.limits.readers;
   const Commits commits;
-  database_options.on_committed = [commits] {
-    commits.feed->Notify();
-    commits.mirror->Notify();
+  database_options.on_committed = [commits](db::Connection* own) {
+    commits.feed->Notify(own);
+    commits.mirror->Notify(own);
   };
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
   Csprng random;

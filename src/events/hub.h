@@ -40,14 +40,15 @@ class Hub {
                                      domain::Cursor not_before) IL_EXCLUDES(mutex_);
   void Leave(const std::string& project, const std::shared_ptr<Outbox>& outbox) IL_EXCLUDES(mutex_);
 
-  // The next event of the log. REQUIRES: called by one thread at a time, in the order of cursors.
+  // The next event of the log; nothing happens with one that was skipped. REQUIRES: called by one
+  // thread at a time, in the order of cursors.
   void Publish(const store::DeliveredEvent& delivered) IL_EXCLUDES(mutex_);
 
   // One that is in no log (cursor 0). Any thread.
   void PublishLive(const domain::Event& event) IL_EXCLUDES(mutex_);
 
-  // While nobody listens, the publisher need not read the events: `published` may simply move on.
-  // False, and nothing happens, if somebody has joined meanwhile.
+  // While nobody listens nobody need read the events: `published` may simply move on. False, and
+  // nothing happens, if somebody has joined meanwhile. Any thread.
   bool SkipTo(domain::Cursor cursor) IL_EXCLUDES(mutex_);
   bool HasListeners() IL_EXCLUDES(mutex_);
 

@@ -5,6 +5,10 @@
 
 #include "base/mutex.h"
 
+namespace interlock::db {
+class Connection;
+}
+
 namespace interlock::service {
 
 // Carries the database's "something may have been committed" to whoever wants to know, who is built
@@ -17,14 +21,16 @@ class CommitSignal {
   CommitSignal(const CommitSignal&) = delete;
   CommitSignal& operator=(const CommitSignal&) = delete;
 
-  void Notify() IL_EXCLUDES(mutex_) {
+  // `own`: the writer's connection, or null (sqlite::GroupWriter::Options::on_committed).
+  void Notify(db::Connection* own) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (listener_) listener_();
+    if (listener_) listener_(own);
   }
 
   // `listener` runs on the writer thread: quick, without throwing, without coming back here. When
   // Disconnect() has returned it is not running and never will.
-  void Connect(std::function<void()> listener) IL_EXCLUDES(mutex_) {
+  using Listener = std::function<void(db::Connection* own)>;
+  void Connect(Listener listener) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     listener_ = std::move(listener);
   }
@@ -32,7 +38,7 @@ class CommitSignal {
 
  private:
   Mutex mutex_;
-  std::function<void()> listener_ IL_GUARDED_BY(mutex_);
+  Listener listener_ IL_GUARDED_BY(mutex_);
 };
 
 }  // namespace interlock::service

@@ -292,7 +292,7 @@ Feed::~Feed() { Stop(); }
 
 void Feed::Start(Cursor newest) {
   IL_CHECK(parts_->hub->SkipTo(newest));
-  parts_->commits.Connect([parts = parts_.get()] { parts->tail.Notify(); });
+  parts_->commits.Connect([parts = parts_.get()](db::Connection* own) { parts->tail.Notify(own); });
 }
 
 awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request) {

@@ -123,11 +123,12 @@ class FeedTest : public ::testing::Test {
                       .ok());
       newest = store::NewestCursor(*connection).value();
     }
-    database_ = sqlite::Database::Open({.path = temp_.path(),
-                                        .durability = durability_,
-                                        .on_committed = [this] { commits_.Notify(); },
-                                        .vfs = vfs},
-                                       clock_)
+    database_ = sqlite::Database::Open(
+                    {.path = temp_.path(),
+                     .durability = durability_,
+                     .on_committed = [this](db::Connection* own) { commits_.Notify(own); },
+                     .vfs = vfs},
+                    clock_)
                     .value();
     reads_ = std::make_unique<HeldReads>(*database_);
     storage_ = std::make_unique<Storage>(*reads_, clock_);

@@ -21,7 +21,8 @@ class Tail::Core : public std::enable_shared_from_this<Tail::Core> {
        Options options)
       : storage_(storage), hub_(std::move(hub)), clock_(clock), log_(log), options_(options) {}
 
-  void Notify() IL_EXCLUDES(mutex_) {
+  void Notify(db::Connection* own) IL_EXCLUDES(mutex_) {
+    if (own != nullptr && SkipToEnd(*own)) return;
     {
       MutexLock lock(mutex_);
       if (stopped_) return;
@@ -46,6 +47,17 @@ class Tail::Core : public std::enable_shared_from_this<Tail::Core> {
 
  private:
   using Batch = store::DeliveredChunk;
+
+  // False: somebody listens, or the end is not known; read what there is.
+  bool SkipToEnd(db::Connection& connection) noexcept {
+    if (hub_->HasListeners()) return false;
+    try {
+      const Result<Cursor> newest = store::NewestCursor(connection);
+      return newest.ok() && hub_->SkipTo(*newest);
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
 
   // Begins one read of a pass. A read that cannot even begin is one that failed.
   void Read() noexcept {
@@ -151,7 +163,7 @@ Tail::Tail(Storage& storage, std::shared_ptr<events::Hub> hub, Clock& clock, Log
 
 Tail::~Tail() { Stop(); }
 
-void Tail::Notify() { core_->Notify(); }
+void Tail::Notify(db::Connection* own) { core_->Notify(own); }
 void Tail::Stop() { core_->Stop(); }
 
 }  // namespace interlock::service

@@ -10,6 +10,9 @@
 namespace interlock {
 class Logger;
 }
+namespace interlock::db {
+class Connection;
+}
 
 namespace interlock::service {
 
@@ -26,7 +29,8 @@ class Storage;
 // (2) A read that fails is repeated later, by the clock; until then nothing is published. Nothing
 //     is ever skipped while somebody listens.
 // (3) While nobody listens only the newest cursor is read, and taken over only if nobody has joined
-//     meanwhile.
+//     meanwhile. Where the writer lends its connection that is done at once, on its thread: no
+//     reader is woken for a commit that nobody hears of.
 class Tail {
  public:
   struct Options {
@@ -45,8 +49,9 @@ class Tail {
   Tail(const Tail&) = delete;
   Tail& operator=(const Tail&) = delete;
 
-  // Something may have been committed. Quick; never waits, never throws.
-  void Notify();
+  // Something may have been committed. Quick; never waits, never throws. `own`: the writer's
+  // connection, outside of a transaction, if it is the writer that tells; else null.
+  void Notify(db::Connection* own);
 
   // Publishes no more. Idempotent. What is being read is forgotten when it comes.
   void Stop();

@@ -114,7 +114,7 @@ TEST_F(TailTest, PublishesWhatIsCommittedInPagesUntilNothingIsLeft) {
   const auto outbox = Join();
   Append(9);
   EXPECT_EQ(Read(), 0) << "nobody told it";
-  tail_.Notify();
+  tail_.Notify(nullptr);
   EXPECT_EQ(Read(), 3);  // 4, 4, 1
   EXPECT_EQ(outbox->Take().frames.size(), 9U);
   EXPECT_EQ(hub_->published(), 9);
@@ -123,34 +123,76 @@ TEST_F(TailTest, PublishesWhatIsCommittedInPagesUntilNothingIsLeft) {
 TEST_F(TailTest, NoticesDuringAPassMakeOneMorePassAndNotMany) {
   const auto outbox = Join();
   Append(1);
-  for (int i = 0; i < 10; ++i) tail_.Notify();
+  for (int i = 0; i < 10; ++i) tail_.Notify(nullptr);
   EXPECT_EQ(database_.reads(), 1);
   EXPECT_EQ(Read(), 2);
   EXPECT_EQ(outbox->Take().frames.size(), 1U);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   EXPECT_EQ(Read(), 1);
 }
 
 TEST_F(TailTest, ACommitBehindThePassUnderWayIsNotForgotten) {
   const auto outbox = Join();
   Append(1);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   Append(1);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   Read();
   EXPECT_EQ(outbox->Take().frames.size(), 2U);
 }
 
 TEST_F(TailTest, WhileNobodyListensOnlyTheCursorIsRead) {
   Append(9);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   EXPECT_EQ(Read(), 1);
   EXPECT_EQ(hub_->published(), 9);
 }
 
+TEST_F(TailTest, WhileNobodyListensTheWriterLooksForItself) {
+  const auto own = temp_.Open();
+  Append(9);
+  tail_.Notify(own.get());
+  EXPECT_EQ(database_.reads(), 0) << "no reader is woken";
+  EXPECT_EQ(hub_->published(), 9);
+  const auto outbox = Join();
+  Append(1);
+  tail_.Notify(own.get());
+  Read();
+  EXPECT_EQ(outbox->Take().frames.size(), 1U);
+}
+
+TEST_F(TailTest, WhatTheWriterCannotSeeAReaderLooksFor) {
+  const testing::TempDb without_events;
+  const auto own = without_events.Open();
+  Append(2);
+  tail_.Notify(own.get());
+  EXPECT_EQ(Read(), 1);
+  EXPECT_EQ(hub_->published(), 2);
+}
+
+// The pass under way has read events for one that has left when the writer goes past them.
+TEST_F(TailTest, WhoJoinsBehindAPassThatWasOvertakenHearsEachEventOnce) {
+  const auto own = temp_.Open();
+  auto first = Join();
+  Append(2);
+  tail_.Notify(own.get());  // begins a pass for `first`
+  hub_->Leave("p", first);
+  Append(1);
+  tail_.Notify(own.get());
+  EXPECT_EQ(hub_->published(), 3);
+  const auto second = Join();
+  Read();  // the pass comes with the events 1 to 3
+  EXPECT_TRUE(second->Take().frames.empty()) << "they were there before it joined";
+  Append(1);
+  tail_.Notify(own.get());
+  Read();
+  EXPECT_EQ(second->Take().frames.size(), 1U);
+  EXPECT_EQ(hub_->published(), 4);
+}
+
 TEST_F(TailTest, WhoJoinsWhileTheCursorIsBeingReadMissesNothing) {
   Append(3);
-  tail_.Notify();  // has asked for the cursor, since nobody listens
+  tail_.Notify(nullptr);  // has asked for the cursor, since nobody listens
   const auto outbox = Join();
   Read();
   EXPECT_EQ(outbox->Take().frames.size(), 3U);
@@ -161,11 +203,11 @@ TEST_F(TailTest, AFailedReadIsRepeatedLaterAndLaterAndSkipsNothing) {
   const auto outbox = Join();
   Append(2);
   database_.FailReads(3);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   EXPECT_EQ(clock_.NextTimerIn(), milliseconds(50));
   EXPECT_TRUE(lines_.Contains("cannot read the event log"));
   Append(1);
-  tail_.Notify();  // does not hurry it
+  tail_.Notify(nullptr);  // does not hurry it
   EXPECT_EQ(database_.reads(), 1);
   clock_.Advance(milliseconds(50));
   EXPECT_EQ(clock_.NextTimerIn(), milliseconds(100));
@@ -175,14 +217,14 @@ TEST_F(TailTest, AFailedReadIsRepeatedLaterAndLaterAndSkipsNothing) {
   Read();
   EXPECT_EQ(outbox->Take().frames.size(), 3U);
   database_.FailReads(1);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   EXPECT_EQ(clock_.NextTimerIn(), milliseconds(50)) << "after a success it begins anew";
 }
 
 TEST_F(TailTest, TheWaitBetweenFailedReadsHasAnEnd) {
   const auto outbox = Join();
   database_.FailReads(100);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(clock_.AdvanceToNextTimer());
   EXPECT_EQ(clock_.NextTimerIn(), std::chrono::seconds(5));
 }
@@ -192,7 +234,7 @@ TEST_F(TailTest, TheWallClockMayJump) {
   for (const auto jump : {std::chrono::hours(-50'000), std::chrono::hours(100'000)}) {
     Append(1);
     clock_.JumpWallClock(jump);
-    tail_.Notify();
+    tail_.Notify(nullptr);
     Read();
   }
   EXPECT_EQ(outbox->Take().frames.size(), 2U);
@@ -201,11 +243,11 @@ TEST_F(TailTest, TheWallClockMayJump) {
 TEST_F(TailTest, AfterStopNothingIsPublishedAndNoTimerIsLeft) {
   const auto outbox = Join();
   Append(2);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   tail_.Stop();
   Read();
   EXPECT_TRUE(outbox->Take().frames.empty());
-  tail_.Notify();
+  tail_.Notify(nullptr);
   EXPECT_EQ(Read(), 0);
   tail_.Stop();
 }
@@ -213,7 +255,7 @@ TEST_F(TailTest, AfterStopNothingIsPublishedAndNoTimerIsLeft) {
 TEST_F(TailTest, StoppingEndsTheWaitAfterAFailure) {
   const auto outbox = Join();
   database_.FailReads(1);
-  tail_.Notify();
+  tail_.Notify(nullptr);
   ASSERT_EQ(clock_.timers_waiting(), 1U);
   tail_.Stop();
   EXPECT_EQ(clock_.timers_waiting(), 0U);

@@ -61,9 +61,9 @@ Server::Server(const sqlite::DatabaseOptions& options, Clock& clock, RandomSourc
 sqlite::DatabaseOptions Server::WithSignal(sqlite::DatabaseOptions options,
                                            service::CommitSignal& commits,
                                            std::function<void()> committed) {
-  options.on_committed = [&commits, committed = std::move(committed)] {
+  options.on_committed = [&commits, committed = std::move(committed)](db::Connection* own) {
     committed();
-    commits.Notify();
+    commits.Notify(own);
   };
   return options;
 }

@@ -280,7 +280,7 @@ Result<void> GroupWriter::EnsureConnection() {
 }
 
 void GroupWriter::NotifyCommitted() {
-  if (options_.on_committed) options_.on_committed();
+  if (options_.on_committed) options_.on_committed(connection_.get());
 }
 
 void GroupWriter::Answer(Pending& pending) {

@@ -63,7 +63,7 @@ class GroupWriter {
   using Ticket = db::Database::Ticket;
   using Reopen = std::function<Result<std::unique_ptr<Connection>>()>;
   using OnReopened = std::function<void(Connection&)>;
-  using OnCommitted = std::function<void()>;
+  using OnCommitted = std::function<void(db::Connection* own)>;
 
   struct Options {
     std::size_t queue_max = 4096;  // Submit() refuses beyond this, so memory stays bounded
@@ -76,8 +76,9 @@ class GroupWriter {
     OnReopened on_reopened = {};
     // Told that readers may now see more than before: after each COMMIT that did not surely fail,
     // and after each reopening, which may bring to light what a failed one had kept; before the
-    // answers of that batch, on the writer thread. It says when to look, not what there is. Must be
-    // quick and must not throw.
+    // answers of that batch, on the writer thread. It says when to look, not what there is. `own`
+    // is the writer's connection, outside of any transaction, for a quick look; null where it has
+    // none now. Must be quick and must not throw.
     OnCommitted on_committed = {};
   };
 

@@ -127,7 +127,7 @@ TEST_F(GroupWriterFailureTest,
                     EXPECT_EQ(connection.SchemaVersion().value(), 0);
                     seen = Rows();
                   },
-              .on_committed = [&] { ++told_to_look; }});
+              .on_committed = [&](db::Connection* /*own*/) { ++told_to_look; }});
   Submit("a", Insert(1));
   writer_->StepOnce();
   EXPECT_EQ(Answers(), "a:ok");

@@ -121,7 +121,7 @@ TEST_F(GroupWriterTest, NothingIsToldBeforeItIsCommitted) {
 
 TEST_F(GroupWriterTest, ACommitIsToldOnceItCanBeReadAndBeforeItsAnswers) {
   std::string seen;
-  MakeWriter({.on_committed = [&] {
+  MakeWriter({.on_committed = [&](db::Connection* /*own*/) {
     EXPECT_TRUE(answers_.empty());
     seen += "[" + Rows() + "]";
   }});
