@@ -288,26 +288,20 @@ boost::asio::awaitable<Result<Mail::Sent>> Mail::SendAlso(Draft draft, Also also
   IL_CO_TRY_VOID(Check(draft, options_));
   auto sending = MakeSending(std::move(draft), clock_, ids_);
   sending->also = std::move(also);
-  auto write = [this, sending = std::move(sending)](Storage::DoneWith<Sent> done) mutable {
-    auto fn = [&inboxes = storage_.inboxes(), sending = std::move(sending)](db::Transaction& tx) {
-      return WriteMessage({tx, inboxes}, *sending);
-    };
-    return storage_.Write<Sent>(std::move(fn), std::move(done));
+  auto write = [&inboxes = storage_.inboxes(), sending = std::move(sending)](db::Transaction& tx) {
+    return WriteMessage({tx, inboxes}, *sending);
   };
-  co_return co_await Await<Sent>(std::move(write));
+  co_return co_await AwaitWrite<Sent>(storage_, std::move(write));
 }
 
 boost::asio::awaitable<Result<Mail::Judgement>> Mail::Judge(Draft draft) {
   draft.addresses = domain::OnceEach(std::move(draft.addresses));
   IL_CO_TRY_VOID(Check(draft, options_));
   auto sending = MakeSending(std::move(draft), clock_, ids_);
-  auto read = [this, sending = std::move(sending)](Storage::DoneWith<Judgement> done) mutable {
-    auto fn = [sending = std::move(sending)](db::Connection& connection) {
-      return ReadJudgement(connection, *sending);
-    };
-    return storage_.Read<Judgement>(std::move(fn), std::move(done));
+  auto read = [sending = std::move(sending)](db::Connection& connection) {
+    return ReadJudgement(connection, *sending);
   };
-  co_return co_await Await<Judgement>(std::move(read));
+  co_return co_await AwaitRead<Judgement>(storage_, std::move(read));
 }
 
 boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement announcement) {
@@ -328,13 +322,10 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
       .body = std::move(announcement.body),
       .created_at = clock_.Now(),
   });
-  auto write = [this, message = std::move(message)](Storage::DoneWith<Delivery> done) mutable {
-    auto fn = [&inboxes = storage_.inboxes(), message = std::move(message)](db::Transaction& tx) {
-      return WriteBroadcast({tx, inboxes}, *message);
-    };
-    return storage_.Write<Delivery>(std::move(fn), std::move(done));
+  auto write = [&inboxes = storage_.inboxes(), message = std::move(message)](db::Transaction& tx) {
+    return WriteBroadcast({tx, inboxes}, *message);
   };
-  co_return co_await Await<Delivery>(std::move(write));
+  co_return co_await AwaitWrite<Delivery>(storage_, std::move(write));
 }
 
 Result<void> Mail::CountBroadcast(const Announcement& announcement) {
