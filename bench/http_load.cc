@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -118,8 +119,7 @@ bool IsWhole(std::string_view received) {
 
 }  // namespace
 
-double SecondsFor(std::uint16_t port, int connections, int count,
-                  const std::function<std::string(int)>& request) {
+double SecondsFor(std::uint16_t port, int connections, std::span<const std::string> requests) {
   struct Peer {
     testing::HttpClient client;
     std::string received = {};
@@ -132,19 +132,18 @@ double SecondsFor(std::uint16_t port, int connections, int count,
     epoll_event event{.events = EPOLLIN, .data = {.u64 = static_cast<std::uint64_t>(i)}};
     ::epoll_ctl(epoll, EPOLL_CTL_ADD, peers.back().client.fd(), &event);
   }
-  const auto ask = [&](Peer& peer, int number) {
-    const std::string text = request(number);
+  const auto ask = [](const Peer& peer, const std::string& text) {
     const ssize_t sent = ::send(peer.client.fd(), text.data(), text.size(), MSG_NOSIGNAL);
     if (sent != static_cast<ssize_t>(text.size())) Fail("the server does not take a request");
   };
   const Clock::time_point begin = Clock::now();
-  int asked = 0;
-  for (Peer& peer : peers) {
-    if (asked < count) ask(peer, asked++);
+  auto next = requests.begin();
+  for (const Peer& peer : peers) {
+    if (next != requests.end()) ask(peer, *next++);
   }
   std::array<epoll_event, 64> ready;
   std::array<char, 16384> buffer;
-  for (int answered = 0; answered < count;) {
+  for (std::size_t answered = 0; answered < requests.size();) {
     const int events = ::epoll_wait(epoll, ready.data(), ready.size(), 10'000);
     if (events <= 0) Fail("the server does not answer");
     for (int i = 0; i < events; ++i) {
@@ -155,7 +154,7 @@ double SecondsFor(std::uint16_t port, int connections, int count,
       if (!IsWhole(peer.received)) continue;
       peer.received.clear();
       ++answered;
-      if (asked < count) ask(peer, asked++);
+      if (next != requests.end()) ask(peer, *next++);
     }
   }
   const double took = Seconds(Clock::now() - begin);

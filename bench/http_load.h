@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <string>
 
 namespace interlock::bench {
@@ -27,11 +27,9 @@ std::size_t AnswerBytes(std::uint16_t port, const std::string& request);
 // most that this machine could do.
 double MemoryAnswersPerSecond(const std::string& request, std::size_t answer_bytes);
 
-// How long a server takes for `count` requests on so many connections that stay open, each asked
-// again as soon as it has answered. One thread asks. `request(i)` is the whole text of the i-th;
-// every answer must be 200.
-double SecondsFor(std::uint16_t port, int connections, int count,
-                  const std::function<std::string(int)>& request);
+// How long a server takes for all `requests`, whole texts, on so many connections that stay open,
+// each asked again as soon as it has answered. One thread asks. Every answer must be 200.
+double SecondsFor(std::uint16_t port, int connections, std::span<const std::string> requests);
 
 // Measures both and reports the line. `target` is asked with GET.
 void ReportRate(const std::string& name, std::uint16_t port, const std::string& target);

@@ -180,7 +180,7 @@ class Rounds {
   void Add(const MixedLoad::Measured& measured, double cpu_seconds) {
     per_s_.push_back(measured.per_s());
     bytes_.push_back(measured.bytes / measured.requests());
-    cpu_.push_back(cpu_seconds / measured.requests() * 1e6);
+    cpu_.push_back(cpu_seconds / measured.all_answers * 1e6);
     for (std::size_t i = 0; i < kParts.size(); ++i) {
       reads_[i].push_back(Percentile(measured.reads, kParts[i]));
       writes_[i].push_back(Percentile(measured.writes, kParts[i]));
@@ -210,9 +210,8 @@ class Rounds {
 };
 
 void RunRound(MixedLoad& load, std::uint16_t port, pid_t pid, Rounds& rounds) {
-  load.Run(port, milliseconds(0), kWarmUp);
   const double before = pid == 0 ? 0 : CpuSeconds(pid);
-  const MixedLoad::Measured measured = load.Run(port, milliseconds(0), kMeasured);
+  const MixedLoad::Measured measured = load.Run(port, kWarmUp, kMeasured);
   rounds.Add(measured, pid == 0 ? 0 : CpuSeconds(pid) - before);
 }
 

@@ -240,6 +240,8 @@ void MixedLoad::Impl::Receive(std::size_t number) {
 
 void MixedLoad::Impl::Count(const Agent& agent, const Head& head, Clock::time_point now) {
   if (head.status != 200 && head.status != 201) Fail(agent.received);
+  ++measured_.all_answers;
+  if (now >= begin_ && now < end_) ++measured_.answers;
   if (agent.asked_at < begin_) return;
   const double micros = std::chrono::duration<double, std::micro>(now - agent.asked_at).count();
   (IsRead(agent.asked) ? measured_.reads : measured_.writes).push_back(micros);
@@ -287,7 +289,7 @@ MixedLoad::Measured MixedLoad::Impl::Run(std::uint16_t port, std::chrono::millis
     for (int i = 0; i < events; ++i) Receive(ready[i].data.u64);
     AskDue(Clock::now());
   }
-  measured_.seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+  measured_.seconds = std::chrono::duration<double>(measured).count();
   std::ranges::sort(measured_.reads);
   std::ranges::sort(measured_.writes);
   return std::move(measured_);

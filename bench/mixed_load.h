@@ -38,15 +38,18 @@ class MixedLoad {
     std::string body;
   };
   struct Measured {
-    double seconds = 0;
-    double bytes = 0;            // of all answers, headers included
-    std::vector<double> reads;   // how long each took, in µs, the shortest first
+    double seconds = 0;          // of the time that is measured
+    double answers = 0;          // that came in that time
+    double all_answers = 0;      // before and after it, too
+    double bytes = 0;            // of those that were asked in that time, headers included
+    std::vector<double> reads;   // how long each of these took, in µs, the shortest first
     std::vector<double> writes;  // the same
     double sends = 0;            // among the writes
     double reconnects = 0;
 
     double requests() const { return static_cast<double>(reads.size() + writes.size()); }
-    double per_s() const { return requests() / seconds; }
+    // Neither the first answers, which nobody competes for, nor the wait for the last ones count.
+    double per_s() const { return answers / seconds; }
   };
 
   // `agents` are the ids of those who ask.
@@ -57,8 +60,7 @@ class MixedLoad {
   MixedLoad& operator=(const MixedLoad&) = delete;
 
   // Asks the server on `port`: the one that registered the agents, or one that gives such answers.
-  // Ends when all that was asked is answered; what was asked within `warm_up` is not
-  // counted.
+  // Ends when all that was asked is answered. `warm_up` comes before the time that is measured.
   Measured Run(std::uint16_t port, std::chrono::milliseconds warm_up,
                std::chrono::milliseconds measured);
 
