@@ -28,6 +28,8 @@ Method ParseMethod(std::string_view name);   // case-sensitive, as HTTP says
 class Headers {
  public:
   void Add(std::string name, std::string value) {
+    constexpr std::size_t kUsual = 8;
+    if (fields_.empty()) fields_.reserve(kUsual);
     fields_.emplace_back(std::move(name), std::move(value));
   }
   // The first field of that name.
