@@ -38,7 +38,7 @@ void Hub::Publish(const store::DeliveredEvent& delivered) {
   Wakes wakes;
   {
     MutexLock lock(mutex_);
-    if (event.cursor <= published_) return;  // who joined since reads it in the log
+    if (event.cursor <= published_) return;  // it was there before all who have joined
     published_ = event.cursor;
     const auto audience = projects_.find(event.project);
     if (audience == projects_.end()) return;

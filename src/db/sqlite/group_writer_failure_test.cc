@@ -119,6 +119,7 @@ TEST_F(GroupWriterFailureTest,
        AnIoErrorFromCommitLeavesTheOutcomeOpenAndReopensBeforeTheNextBatch) {
   int reopened = 0;
   int told_to_look = 0;
+  std::string lent;  // whether a connection was, each time
   std::string seen;
   MakeWriter({.on_reopened =
                   [&](Connection& connection) {
@@ -127,7 +128,11 @@ TEST_F(GroupWriterFailureTest,
                     EXPECT_EQ(connection.SchemaVersion().value(), 0);
                     seen = Rows();
                   },
-              .on_committed = [&](db::Connection* /*own*/) { ++told_to_look; }});
+              .on_committed =
+                  [&](db::Connection* own) {
+                    ++told_to_look;
+                    lent += own == nullptr ? "no " : "yes ";
+                  }});
   Submit("a", Insert(1));
   writer_->StepOnce();
   EXPECT_EQ(Answers(), "a:ok");
@@ -148,6 +153,7 @@ TEST_F(GroupWriterFailureTest,
   EXPECT_EQ(Answers(), "e:ok");
   EXPECT_EQ(reopened, 1);
   EXPECT_EQ(told_to_look, 4);  // after the reopening, and after the commit
+  EXPECT_EQ(lent, "yes no yes yes ");
   EXPECT_EQ(seen, "1");
   EXPECT_EQ(Rows(), "1 4");
   const GroupWriter::Stats stats = writer_->stats();

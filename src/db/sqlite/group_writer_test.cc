@@ -14,6 +14,8 @@ namespace {
 using GroupWriterTest = WriterTest;
 using GroupWriterDeathTest = WriterTest;
 
+constexpr db::Sql kCountRows = "SELECT count(*) FROM t";
+
 // Time that passes by itself: one millisecond per look.
 class TickingClock final : public Clock {
  public:
@@ -121,18 +123,20 @@ TEST_F(GroupWriterTest, NothingIsToldBeforeItIsCommitted) {
 
 TEST_F(GroupWriterTest, ACommitIsToldOnceItCanBeReadAndBeforeItsAnswers) {
   std::string seen;
-  MakeWriter({.on_committed = [&](db::Connection* /*own*/) {
+  MakeWriter({.on_committed = [&](db::Connection* own) {
     EXPECT_TRUE(answers_.empty());
-    seen += "[" + Rows() + "]";
+    EXPECT_FALSE(static_cast<Connection*>(own)->in_transaction());
+    const auto count = own->One(kCountRows, [](const db::Row& row) { return row.Int(0); });
+    seen += "[" + Rows() + " of " + std::to_string(count.value().value()) + "]";
   }});
   Submit("a", Insert(1));
   Submit("b", Insert(2));
   writer_->StepOnce();
   EXPECT_EQ(Answers(), "a:ok b:ok");
-  EXPECT_EQ(seen, "[1 2]");
+  EXPECT_EQ(seen, "[1 2 of 2]");
   Submit("c", [](db::Transaction&) -> Result<void> { return Error(Errc::kGone, "x"); });
   writer_->StepOnce();
-  EXPECT_EQ(seen, "[1 2]");  // nothing was committed
+  EXPECT_EQ(seen, "[1 2 of 2]");  // nothing was committed
 }
 
 TEST_F(GroupWriterTest, ABatchInWhichAllFailCommitsNothing) {
