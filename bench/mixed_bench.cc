@@ -221,12 +221,6 @@ void ReportLatencies(const std::string& what, const std::array<double, 3>& micro
   Report({what + ", p99.9", micros[2], "us", "", 0});
 }
 
-void ReportRates(const std::string& name, const Rounds& ours, const std::string& limit,
-                 const Rounds& limits) {
-  const std::size_t middle = MiddleTurn(ours.rates(), limits.rates());
-  Report({name, ours.rates()[middle], "requests/s", limit, limits.rates()[middle]});
-}
-
 void ReportMixed(ServerProcess& server) {
   const std::vector<std::string> agents = RegisterAgents(server.port(), kAgents);
   MixedLoad load(agents);
@@ -247,8 +241,10 @@ void ReportMixed(ServerProcess& server) {
     RunRound(from_bare, bare.port(), 0, bare_rounds);
   }
   const std::string name = "mixed, 100 agents";
-  ReportRates(name, real, "the same answers from memory, our own server", memory_rounds);
-  ReportRates(name, real, "the same from a bare epoll loop", bare_rounds);
+  ReportTurns(name, real.rates(), "requests/s", "the same answers from memory, our own server",
+              memory_rounds.rates());
+  ReportTurns(name, real.rates(), "requests/s", "the same from a bare epoll loop",
+              bare_rounds.rates());
   Report({name + ", bytes of an answer", real.bytes(), "bytes", "those from memory",
           memory_rounds.bytes()});
   Report({name + ", processor time of the server", real.cpu_micros(), "us",

@@ -125,7 +125,7 @@ class MixedLoad::Impl {
   std::mt19937_64 random_{1};
   std::array<std::vector<Answer>, kKinds> samples_;
   Measured measured_;
-  Clock::time_point begin_;  // of what is counted
+  Clock::time_point begin_;  // of what is measured
   Clock::time_point end_;
   int under_way_ = 0;
   using Due = std::pair<Clock::time_point, std::size_t>;
@@ -271,10 +271,10 @@ MixedLoad::Measured MixedLoad::Impl::Run(std::uint16_t port, std::chrono::millis
   port_ = port;
   measured_ = {};
   due_ = {};
+  for (std::size_t i = 0; fresh && i < agents_.size(); ++i) Connect(i);
   begin_ = Clock::now() + warm_up;
   end_ = begin_ + measured;
   for (std::size_t i = 0; i < agents_.size(); ++i) {
-    if (fresh) Connect(i);
     if (options_.requests_per_s > 0) {
       AskLater(i);
     } else {

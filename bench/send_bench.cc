@@ -48,7 +48,7 @@ namespace fs = std::filesystem;
 constexpr int kConnections = 64;
 constexpr int kPerTransaction = 64;
 constexpr int kSends = 16'000;
-constexpr int kRounds = 5;
+constexpr int kRounds = 7;
 constexpr int kAgents = 16;
 constexpr int kThreads = 100;
 const std::string kBody(500, 'x');
@@ -276,11 +276,8 @@ int Run(const fs::path& where) {
     fs::remove_all(own);
   }
   fs::remove_all(directory);
-  const std::vector<double> figures = Values(served, &Measured::sends_per_s);
-  const std::vector<double> limits = Values(raw, &Measured::sends_per_s);
-  const std::size_t middle = MiddleTurn(figures, limits);
-  Report({"durable send, 64 connections, 500 bytes", figures[middle], "sends/s",
-          "raw SQLite, batches of 64", limits[middle]});
+  ReportTurns("durable send, 64 connections, 500 bytes", Values(served, &Measured::sends_per_s),
+              "sends/s", "raw SQLite, batches of 64", Values(raw, &Measured::sends_per_s));
   Report({"durable send, processor time of the server", Median(served, &Measured::cpu_micros), "us",
           "raw SQLite, batches of 64", Median(raw, &Measured::cpu_micros)});
   Report(
