@@ -80,7 +80,7 @@ Located Locate(const Router& router, Request& request) {
 }
 
 // Who asks, then what the row asks for, then the handler. `request` lives in the frame of
-// Dispatch(), which outlives this one: it is large, and was moved from frame to frame before.
+// Dispatch(), which outlives this one: it is large, so it is not moved.
 boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request& request) {
   IL_CO_TRY(request.caller, co_await Admit(route, app, request));
   IL_CO_TRY_VOID(Prepare(route, request, app.access));

@@ -49,8 +49,9 @@ class Tail {
   Tail(const Tail&) = delete;
   Tail& operator=(const Tail&) = delete;
 
-  // Something may have been committed. Quick; never waits, never throws. `own`: the writer's
-  // connection, outside of a transaction, if it is the writer that tells; else null.
+  // Something may have been committed. Quick, and never throws: one small read on `own` at most.
+  // `own`: the writer's connection, outside of a transaction, if it is the writer that tells; else
+  // null.
   void Notify(db::Connection* own);
 
   // Publishes no more. Idempotent. What is being read is forgotten when it comes.
