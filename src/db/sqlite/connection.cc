@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "db/sqlite/errors.h"
 #include "db/sqlite/files.h"
+#include "db/sqlite/library.h"
 #include "db/sqlite/local_vfs.h"
 #include "db/sqlite/statement.h"
 
@@ -42,16 +43,9 @@ using DbPtr = std::unique_ptr<sqlite3, CloseDb>;
 
 const char* VfsName(const std::string& vfs) { return vfs.empty() ? LocalVfs() : vfs.c_str(); }
 
-// SQLite's count of the memory it uses takes one lock for all connections at every allocation, and
-// nobody asks for it. Too late when SQLite is already in use, which only costs time.
-void ForgoMemoryCount() {
-  static const int kCode = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-  static_cast<void>(kCode);
-}
-
 // Opens without touching the file's content.
 Result<DbPtr> OpenDb(const fs::path& path, int mode, const OpenOptions& options) {
-  ForgoMemoryCount();
+  SetUpLibrary();
   sqlite3* raw = nullptr;
   const int flags = mode | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW |
                     SQLITE_OPEN_EXRESCODE;

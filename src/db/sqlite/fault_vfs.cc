@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "db/sqlite/fault_disk_state.h"
+#include "db/sqlite/library.h"
 
 namespace interlock::sqlite {
 namespace {
@@ -185,6 +186,7 @@ struct FaultVfs::Registration {
 
 FaultVfs::FaultVfs(std::uint64_t seed)
     : disk_(seed), registration_(std::make_unique<Registration>()) {
+  SetUpLibrary();
   static std::atomic<int> last_number = 0;  // names are the process's, so their counter is too
   registration_->name = "interlock-fault-" + std::to_string(++last_number);
   sqlite3_vfs& vfs = registration_->vfs;

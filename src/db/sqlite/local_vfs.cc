@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "db/sqlite/library.h"
 
 namespace interlock::sqlite {
 namespace {
@@ -27,6 +28,7 @@ int Open(sqlite3_vfs* /*vfs*/, sqlite3_filename name, sqlite3_file* file, int fl
 
 const char* LocalVfs() {
   static sqlite3_vfs* const kRegistered = [] {
+    SetUpLibrary();
     IL_CHECK(sqlite3_initialize() == SQLITE_OK && OwnVfs() != nullptr);
     static sqlite3_vfs vfs = *OwnVfs();
     vfs.zName = "interlock";
