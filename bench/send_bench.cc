@@ -2,10 +2,10 @@
 // same statements by SQLite's C interface alone, one thread, 64 messages per transaction: the look
 // for what the recipient allows, then the INSERTs. The server does more that has no counterpart
 // there: HTTP, JSON, ids, and the read of the log's end for those who follow it. Both with the same
-// settings (synchronous=FULL, cache, how long the log may grow), on fresh files in one directory,
-// as many messages each, in turns, so that a disk that slows down slows both. The load generator
-// runs beside the server on the same processors and is part of its figure; processor time is told
-// without it.
+// settings (synchronous=FULL, cache, how long the log may grow, db/sqlite/library.h), on fresh
+// files in one directory, as many messages each, in turns, so that a disk that slows down slows
+// both. The load generator runs beside the server on the same processors and is part of its figure;
+// processor time is told without it.
 //
 // The files lie in the current directory, or in the one given as the first argument. A tmpfs has no
 // fsync and would make the comparison meaningless: it is refused.
@@ -29,6 +29,7 @@
 #include "db/migrate.h"
 #include "db/sqlite/connection.h"
 #include "db/sqlite/group_writer.h"
+#include "db/sqlite/library.h"
 #include "http_load.h"
 #include "on_disk.h"
 #include "process_use.h"
@@ -171,6 +172,7 @@ void MakeSchema(const fs::path& path, Clock& clock) {
 }
 
 Measured Raw(const fs::path& directory) {
+  IL_CHECK(sqlite::SetUpLibrary());
   SystemClock clock;
   Csprng random;
   UuidMaker ids(clock, random);

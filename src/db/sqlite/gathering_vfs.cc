@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "db/sqlite/library.h"
 
 namespace interlock::sqlite {
 
@@ -160,6 +161,7 @@ int Open(sqlite3_vfs* base, sqlite3_filename name, sqlite3_file* file, int flags
 
 GatheringVfs::GatheringVfs(const std::string& base)
     : registration_(std::make_unique<Registration>()) {
+  SetUpLibrary();
   static std::atomic<int> made = 0;
   Registration& own = *registration_;
   own.base = sqlite3_vfs_find(base.c_str());

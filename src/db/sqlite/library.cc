@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "base/check.h"
+
 namespace interlock::sqlite {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr unsigned kPendingByte = 0x40000000;
 const sqlite3_pcache_methods2& Own() {
   static const sqlite3_pcache_methods2 kOwn = [] {
     sqlite3_pcache_methods2 own = {};
-    sqlite3_config(SQLITE_CONFIG_GETPCACHE2, &own);
+    IL_CHECK(sqlite3_config(SQLITE_CONFIG_GETPCACHE2, &own) == SQLITE_OK);
     return own;
   }();
   return kOwn;

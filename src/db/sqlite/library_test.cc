@@ -19,7 +19,12 @@ constexpr int kExtraBytes = 256;
 
 TEST(LibraryTest, IsSetUpBeforeItsFirstUse) {
   LocalVfs();  // what every connection asks for first
-  EXPECT_TRUE(SetUpLibrary());
+  ASSERT_TRUE(SetUpLibrary());
+  ASSERT_EQ(sqlite3_shutdown(), SQLITE_OK);  // SQLite tells its settings only while it is at rest
+  sqlite3_pcache_methods2 installed = {};
+  ASSERT_EQ(sqlite3_config(SQLITE_CONFIG_GETPCACHE2, &installed), SQLITE_OK);
+  EXPECT_EQ(installed.xFetch, PageCache().xFetch);
+  EXPECT_EQ(installed.xRekey, PageCache().xRekey);
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(":memory:", &db), SQLITE_OK);
   EXPECT_EQ(sqlite3_memory_used(), 0);  // not counted
@@ -29,13 +34,15 @@ TEST(LibraryTest, IsSetUpBeforeItsFirstUse) {
 // Of each size that a file may have.
 class PageCacheTest : public ::testing::TestWithParam<int> {
  public:
-  PageCacheTest() {
-    EXPECT_TRUE(SetUpLibrary());
-    EXPECT_EQ(sqlite3_initialize(), SQLITE_OK);
+  void SetUp() override {
+    ASSERT_TRUE(SetUpLibrary());
+    ASSERT_EQ(sqlite3_initialize(), SQLITE_OK);
     cache_ = PageCache().xCreate(GetParam(), kExtraBytes, 1);
     PageCache().xCachesize(cache_, 100);
   }
-  ~PageCacheTest() override { PageCache().xDestroy(cache_); }
+  void TearDown() override {
+    if (cache_ != nullptr) PageCache().xDestroy(cache_);
+  }
 
  protected:
   sqlite3_pcache_page* Put(unsigned number, const std::string& text) {
