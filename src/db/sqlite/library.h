@@ -18,7 +18,8 @@ bool SetUpLibrary();
 // most files. Its cache then takes that for the highest number it holds, and the next COMMIT looks
 // through the whole cache for pages behind the end of the file: the largest single cost of the
 // writer, who balances in nearly every batch. Here such a page is kept under 0, which no page has
-// either. REQUIRES: SetUpLibrary() was in time.
+// either. Each cache belongs to one connection, and is used by one thread at a time as that is.
+// REQUIRES: SetUpLibrary() was in time.
 const sqlite3_pcache_methods2& PageCache();
 
 }  // namespace interlock::sqlite
