@@ -104,13 +104,14 @@ function(il_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 endfunction()
 
-# Gives a program mimalloc instead of glibc's malloc: requests are made on one thread and freed on
-# another, and coroutine frames are larger than what glibc keeps per thread. Sanitizers have their
-# own.
+# Gives a program tcmalloc instead of glibc's malloc: requests are made on one thread and freed on
+# another, and coroutine frames are larger than what glibc keeps per thread. What was freed last is
+# given first, so a frame mostly lies where the processor still has it in its cache. Linked
+# statically: every call would else take a detour. Sanitizers have their own.
 function(il_fast_malloc name)
   if(NOT INTERLOCK_SANITIZE)
-    find_library(MIMALLOC NAMES mimalloc REQUIRED)
-    target_link_libraries(${name} PRIVATE ${MIMALLOC})
+    find_library(TCMALLOC_STATIC NAMES libtcmalloc_minimal.a REQUIRED)
+    target_link_libraries(${name} PRIVATE ${TCMALLOC_STATIC})
   endif()
 endfunction()
 
