@@ -1,8 +1,10 @@
 #include "base/id.h"
 
+#include <pthread.h>
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -36,6 +38,14 @@ std::uint64_t Load64(const std::uint8_t* from) {
   return value;
 }
 
+// How many forks lie between the first process of ours and this one.
+int ForksBefore() {
+  static std::atomic<int> forks = 0;
+  static const int kFailed = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  IL_CHECK(kFailed == 0, "pthread_atfork(3) must work: a child would repeat its parent's ids");
+  return forks;
+}
+
 }  // namespace
 
 void Csprng::Fill(std::span<std::uint8_t> bytes) {
@@ -67,14 +77,14 @@ Result<Uuid> Uuid::Parse(std::string_view text) {
 
 std::string Uuid::Text() const {
   static constexpr std::string_view kHex = "0123456789abcdef";
-  std::string text;
-  text.reserve(36);
+  std::array<char, 36> text;
+  std::size_t size = 0;
   for (const std::uint8_t byte : bytes) {
-    if (IsDashAt(text.size())) text += '-';
-    text += kHex[byte >> 4U];
-    text += kHex[byte & 0xFU];
+    if (IsDashAt(size)) text[size++] = '-';
+    text[size++] = kHex[byte >> 4U];
+    text[size++] = kHex[byte & 0xFU];
   }
-  return text;
+  return {text.data(), text.size()};
 }
 
 int Uuid::version() const { return bytes[8] >> 6U == 2 ? bytes[6] >> 4U : 0; }
@@ -115,11 +125,16 @@ Uuid UuidState::ToUuid() const {
 }
 
 Uuid UuidMaker::Next() {
-  std::array<std::uint8_t, 16> random;
-  random_.Fill(random);
   const std::int64_t now_ms = clock_.Now().micros / 1000;
   MutexLock lock(mutex_);
-  last_ = last_.Next(now_ms, random);
+  const int forks = ForksBefore();
+  if (used_ == pool_.size() || forks_ != forks) {
+    random_.Fill(pool_);
+    used_ = 0;
+    forks_ = forks;
+  }
+  last_ = last_.Next(now_ms, std::span(pool_).subspan(used_).first<kBytesEach>());
+  used_ += kBytesEach;
   return last_.ToUuid();
 }
 

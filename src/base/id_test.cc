@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -87,6 +90,49 @@ TEST(UuidMakerTest, CarriesVersionVariantAndMillisecond) {
     ASSERT_EQ(*Uuid::Parse(uuid.Text()), uuid);
     clock.Advance(milliseconds(1));
   }
+}
+
+// Gives other bytes with every call, and counts what it gave.
+class OtherEachTime final : public RandomSource {
+ public:
+  void Fill(std::span<std::uint8_t> bytes) override {
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(next_++ * 37 + calls_);
+    ++calls_;
+    given_ += bytes.size();
+  }
+  std::size_t calls() const { return calls_; }
+  std::size_t given() const { return given_; }
+
+ private:
+  std::size_t next_ = 0;
+  std::size_t calls_ = 0;
+  std::size_t given_ = 0;
+};
+
+TEST(UuidMakerTest, UsesEachRandomByteOnceAndFetchesThemForManyIds) {
+  constexpr std::size_t kIds = 1'000;
+  FakeClock clock;
+  OtherEachTime random;
+  UuidMaker maker(clock, random);
+  OtherEachTime same;
+  const auto pool = [&same](std::size_t size) {
+    std::vector<std::uint8_t> bytes(size);
+    same.Fill(bytes);
+    return bytes;
+  };
+  std::vector<std::uint8_t> expected;
+  for (std::size_t i = 0; i < kIds; ++i) {
+    const std::size_t given = random.given();
+    const Uuid uuid = maker.Next();
+    if (random.given() > given) expected = pool(random.given() - given);
+    ASSERT_GE(expected.size(), 16U) << "bytes were used that nobody gave";
+    // Each id is the first of its millisecond, so its low bits are the random ones.
+    ASSERT_EQ(uuid.bytes[15], expected[8]) << "id " << i;
+    expected.erase(expected.begin(), expected.begin() + 16);
+    clock.Advance(milliseconds(1));
+  }
+  EXPECT_LE(random.calls(), kIds / 10);
+  EXPECT_GE(random.given(), kIds * 16);
 }
 
 TEST(UuidMakerTest, RisesWithinOneMillisecondAlsoAsText) {
