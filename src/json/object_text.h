@@ -1,10 +1,12 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 // JSON answers without a struct and without a value tree:
 //
@@ -37,6 +39,10 @@ class ArrayText {
 // One JSON object, field by field.
 class ObjectText {
  public:
+  ObjectText() = default;
+  // Makes room for so many bytes at once.
+  explicit ObjectText(std::size_t bytes) { text_.reserve(bytes); }
+
   ObjectText& Add(std::string_view key, std::string_view text);
   // Without these a pointer would become a bool.
   ObjectText& Add(std::string_view key, const char* text) {
@@ -55,7 +61,11 @@ class ObjectText {
   template <std::integral Int>
   ObjectText& Add(std::string_view key, Int number);
 
-  std::string Text() const { return text_ + '}'; }
+  std::string Text() const& { return text_ + '}'; }
+  std::string Text() && {
+    text_ += '}';
+    return std::move(text_);
+  }
 
  private:
   void AddKey(std::string_view key);

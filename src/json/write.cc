@@ -167,9 +167,15 @@ std::string Write(const Value& value, const WriteOptions& options) {
 }
 
 void AppendQuoted(std::string& out, std::string_view text) {
+  std::size_t plain = PlainSize(text);
+  if (plain == text.size()) {
+    const std::size_t before = out.size();
+    out.resize(before + plain + 2, '"');
+    std::ranges::copy(text, out.begin() + static_cast<std::ptrdiff_t>(before) + 1);
+    return;
+  }
   out += '"';
-  while (!text.empty()) {
-    const std::size_t plain = PlainSize(text);
+  for (; !text.empty(); plain = PlainSize(text)) {
     out += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) break;

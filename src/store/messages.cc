@@ -48,7 +48,10 @@ std::optional<std::string_view> NullIfEmpty(const std::string& text) {
 }
 
 std::string EventData(const Message& message) {
-  json::ObjectText data;
+  constexpr std::size_t kKeysAndQuotes = 128;
+  json::ObjectText data(kKeysAndQuotes + message.id.size() + message.sender.size() +
+                        message.thread_id.size() + message.subject.size() + message.topic.size() +
+                        message.importance.size());
   data.Add("id", message.id).Add("from", message.sender);
   for (const auto& [key, text] : {std::pair{"thread_id", &message.thread_id},
                                   {"subject", &message.subject},
@@ -57,7 +60,7 @@ std::string EventData(const Message& message) {
     if (!text->empty()) data.Add(key, *text);
   }
   if (message.ack_required) data.Add("ack_required", true);
-  return data.Text();
+  return std::move(data).Text();
 }
 
 Result<void> Deliver(db::Transaction& tx, const Message& message, Cursor cursor,
