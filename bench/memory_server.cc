@@ -32,7 +32,7 @@ std::vector<MemoryAnswer>& Answers() {
 // The handler of the answer of that number: a handler is a plain function, so each has its own.
 template <std::size_t number>
 boost::asio::awaitable<Result<http::Response>> Memory(http::App& /*app*/,
-                                                      http::Request /*request*/) {
+                                                      http::Request& /*request*/) {
   static std::atomic<std::size_t> turn = 0;
   const MemoryAnswer& answer = Answers()[number];
   const std::string& body = answer.bodies[turn++ % answer.bodies.size()];

@@ -38,9 +38,8 @@ Result<std::string_view> IdentityField(const Headers& headers, std::string_view 
 
 }  // namespace
 
-boost::asio::awaitable<Result<auth::Caller>> Admit(const Route& route, App& app,
-                                                   const Request& request) {
-  if (route.access == Access::kAnyone) co_return auth::Caller();
+Result<Admitted> Admit(const Route& route, App& app, const Request& request) {
+  if (route.access == Access::kAnyone) return Admitted();
   using Door = auth::Knock::Door;
   const Headers& headers = request.headers;
   const auth::Knock knock{
@@ -54,14 +53,18 @@ boost::asio::awaitable<Result<auth::Caller>> Admit(const Route& route, App& app,
       .agent_id = headers.Find("X-Agent-ID").value_or(""),
   };
   const std::shared_ptr<const auth::Keyring> keys = app.keys.Get();
-  IL_CO_TRY(auth::Caller caller, auth::Admit(knock, *keys, app.access));
-  IL_CO_TRY_VOID(IdentityField(headers, "X-Agent-ID"));
-  IL_CO_TRY(const std::string_view token, IdentityField(headers, "X-Agent-Token"));
-  if (token.empty()) co_return caller;
-  Secret secret{std::string(token)};
+  IL_TRY(auth::Caller caller, auth::Admit(knock, *keys, app.access));
+  IL_TRY_VOID(IdentityField(headers, "X-Agent-ID"));
+  IL_TRY(const std::string_view token, IdentityField(headers, "X-Agent-Token"));
+  return Admitted{.caller = std::move(caller), .token = token};
+}
+
+boost::asio::awaitable<Result<void>> FindAgentOfToken(App& app, Admitted& admitted) {
+  Secret secret{std::string(admitted.token)};
   IL_CO_TRY(const std::optional<std::string> agent, co_await app.agents.OfToken(std::move(secret)));
-  if (!agent) co_return caller;
-  co_return auth::WithToken(std::move(caller), *agent);
+  if (!agent) co_return Result<void>();
+  IL_CO_TRY(admitted.caller, auth::WithToken(std::move(admitted.caller), *agent));
+  co_return Result<void>();
 }
 
 }  // namespace interlock::http

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <string_view>
 
 #include "auth/caller.h"
 #include "base/result.h"
@@ -21,7 +22,14 @@ struct Route;
 // (4) A token that could not be looked up is the storage's failure (503): to ignore it would turn a
 //     full disk into a weaker identity.
 // (5) X-Agent-ID and X-Agent-Token are sent at most once, as UTF-8; else 400.
-boost::asio::awaitable<Result<auth::Caller>> Admit(const Route& route, App& app,
-                                                   const Request& request);
+//
+// In two steps, since few requests have a token, and only that needs storage.
+struct Admitted {
+  auth::Caller caller = {};
+  std::string_view token = {};  // of the request; empty = `caller` stands
+};
+Result<Admitted> Admit(const Route& route, App& app, const Request& request);
+// REQUIRES: a token. `admitted` outlives the call.
+boost::asio::awaitable<Result<void>> FindAgentOfToken(App& app, Admitted& admitted);
 
 }  // namespace interlock::http

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Who asked, as "mode:project:identity:agent:actor".
-boost::asio::awaitable<Result<Response>> WhoAmI(App& /*app*/, Request request) {
+boost::asio::awaitable<Result<Response>> WhoAmI(App& /*app*/, Request& request) {
   constexpr std::array kModes = {"local", "key"};
   constexpr std::array kIdentities = {"none", "claimed", "proved"};
   const auth::Caller& caller = request.caller;

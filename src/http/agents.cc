@@ -58,7 +58,7 @@ Secret ShownToken(const Request& request) {
   return Secret(std::string(domain::Trim(request.headers.Find("X-Agent-Token").value_or(""))));
 }
 
-Answer PostAgent(App& app, Request request) {
+Answer PostAgent(App& app, Request& request) {
   IL_CO_TRY(RegisterBody body, DecodeBody<RegisterBody>(request));
   service::Agents::Registration registration = {
       .project = request.project.value_or(""),
@@ -80,7 +80,7 @@ Answer PostAgent(App& app, Request request) {
                                     .Text());
 }
 
-Answer DeleteAgent(App& app, Request request) {
+Answer DeleteAgent(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   IL_CO_TRY_VOID(co_await app.agents.Deregister(std::move(ref)));
   Response response;
@@ -96,7 +96,7 @@ IL_JSON_FIELDS(HeartbeatBody, focus_state, renew_minutes)
 
 json::Value HeartbeatSchema() { return json::ObjectSchema({{"agent_id", json::StringSchema()}}); }
 
-Answer PostHeartbeat(App& app, Request request) {
+Answer PostHeartbeat(App& app, Request& request) {
   IL_CO_TRY(HeartbeatBody body, DecodeBody<HeartbeatBody>(request));
   AgentRef ref = RefOf(request);
   service::Agents::Pulse pulse{.focus_state = std::move(body.focus_state).value_or(""),
@@ -137,7 +137,7 @@ Texts CommaList(std::string_view text) {
   return items;
 }
 
-Answer GetAgents(App& app, Request request) {
+Answer GetAgents(App& app, Request& request) {
   service::Agents::Filter filter = {.project = request.project,
                                     .capabilities = CommaList(request.Query("capability"))};
   const auto page = std::make_shared<AgentPage>(service::AgentJson, kListBytesMax);
@@ -161,7 +161,7 @@ json::Value PresenceSchema() {
                              {"more", json::BooleanSchema(), json::Need::kOptional}});
 }
 
-Answer GetPresence(App& app, Request request) {
+Answer GetPresence(App& app, Request& request) {
   service::Agents::Filter filter = {
       .project = request.project,
       .repo = std::string(domain::Trim(request.Query("repo"))),
@@ -182,7 +182,7 @@ json::Value MetadataSchema() {
   return json::ObjectSchema({{"metadata", json::MapSchema(json::StringSchema())}});
 }
 
-Answer PatchMetadata(App& app, Request request) {
+Answer PatchMetadata(App& app, Request& request) {
   IL_CO_TRY(MetadataBody body, DecodeBody<MetadataBody>(request));
   AgentRef ref = RefOf(request);
   domain::Metadata entries = std::move(body.metadata).value_or(domain::Metadata());
@@ -214,13 +214,13 @@ json::Value PolicySchema() {
                              {"live_contact_policy", OnePolicySchema()}});
 }
 
-Answer GetPolicy(App& app, Request request) {
+Answer GetPolicy(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   IL_CO_TRY(const auto policies, co_await app.agents.PoliciesOf(std::move(ref)));
   co_return Response::Json(200, service::PoliciesJson(request.Param("id"), policies));
 }
 
-Answer SetPolicy(App& app, Request request) {
+Answer SetPolicy(App& app, Request& request) {
   IL_CO_TRY(PolicyBody body, DecodeBody<PolicyBody>(request));
   AgentRef ref = RefOf(request);
   service::Agents::PolicyChange change = {.mail = std::move(body.policy).value_or(""),
@@ -245,13 +245,13 @@ Response ContactsAnswer(const Texts& contacts) {
   return Response::Json(200, json::ObjectText().Add("contacts", contacts).Text());
 }
 
-Answer GetContacts(App& app, Request request) {
+Answer GetContacts(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   IL_CO_TRY(const auto contacts, co_await app.agents.ContactsOf(std::move(ref)));
   co_return ContactsAnswer(contacts);
 }
 
-Answer PostContact(App& app, Request request) {
+Answer PostContact(App& app, Request& request) {
   IL_CO_TRY(ContactBody body, DecodeBody<ContactBody>(request));
   AgentRef ref = RefOf(request);
   std::string contact = std::move(body.contact).value_or("");
@@ -260,7 +260,7 @@ Answer PostContact(App& app, Request request) {
   co_return ContactsAnswer(contacts);
 }
 
-Answer DeleteContact(App& app, Request request) {
+Answer DeleteContact(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   std::string contact = request.Param("contact");
   IL_CO_TRY(const auto contacts,

@@ -61,8 +61,10 @@ Located Locate(const Router& router, Request& request) {
   if (!target.ok()) return {.answer = ErrorResponse(target.error())};
   request.path = std::move(target->path);
   request.query = std::move(target->query);
-  const std::string clean = CleanPath(request.path);
-  if (clean != request.path) return {.answer = MovedTo(clean, request.query)};
+  if (MayBeUnclean(request.path)) {
+    const std::string clean = CleanPath(request.path);
+    if (clean != request.path) return {.answer = MovedTo(clean, request.query)};
+  }
 
   Router::Match match = router.Find(request.method, request.path);
   switch (match.kind) {
@@ -79,12 +81,15 @@ Located Locate(const Router& router, Request& request) {
   return {.route = match.route};
 }
 
-// Who asks, then what the row asks for, then the handler. `request` lives in the frame of
-// Dispatch(), which outlives this one: it is large, so it is not moved.
+// Who asks, then what the row asks for, then the handler.
 boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request& request) {
-  IL_CO_TRY(request.caller, co_await Admit(route, app, request));
+  IL_CO_TRY(Admitted admitted, Admit(route, app, request));
+  if (!admitted.token.empty()) {
+    IL_CO_TRY_VOID(co_await FindAgentOfToken(app, admitted));
+  }
+  request.caller = std::move(admitted.caller);
   IL_CO_TRY_VOID(Prepare(route, request, app.access));
-  co_return co_await route.handler(app, std::move(request));
+  co_return co_await route.handler(app, request);
 }
 
 boost::asio::awaitable<Response> Run(const Route& route, App& app, Request& request) {
@@ -107,7 +112,7 @@ boost::asio::awaitable<Response> Run(const Route& route, App& app, Request& requ
 
 }  // namespace
 
-boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request) {
+boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request& request) {
   const Duration began = app.metrics.Now();
   const Method method = request.method;
   Located located = Locate(router, request);

@@ -20,7 +20,8 @@ namespace interlock::http {
 // An Error becomes an answer here, and whatever a handler throws a 500; the connection goes on.
 // Each request is counted in the metrics.
 //
-// `router` and `app` must outlive the awaitable.
-boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request request);
+// `router`, `app` and `request` must outlive the awaitable; handlers may take what they want out of
+// the request.
+boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Request& request);
 
 }  // namespace interlock::http

@@ -50,7 +50,7 @@ class RealDispatchTest : public ::testing::Test {
 
   Response Ask(const Router& router, Request request) {
     std::optional<Response> answer;
-    boost::asio::co_spawn(boost::asio::make_strand(io_), Dispatch(router, app_, std::move(request)),
+    boost::asio::co_spawn(boost::asio::make_strand(io_), Dispatch(router, app_, request),
                           [&answer](const std::exception_ptr& thrown, Response response) {
                             EXPECT_EQ(thrown, nullptr);
                             answer = std::move(response);

@@ -24,21 +24,21 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-boost::asio::awaitable<Result<Response>> Throwing(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Throwing(App& /*app*/, Request& /*request*/) {
   throw std::runtime_error("the secret detail");
   co_return Response();
 }
-boost::asio::awaitable<Result<Response>> ThrowingANumber(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> ThrowingANumber(App& /*app*/, Request& /*request*/) {
   throw 42;  // NOLINT(hicpp-exception-baseclass): what strangers' code may do
   co_return Response();
 }
-boost::asio::awaitable<Result<Response>> Failing(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Failing(App& /*app*/, Request& /*request*/) {
   co_return ErrorResponse(Error(Errc::kInternal, "the other secret"));
 }
-boost::asio::awaitable<Result<Response>> Refusing(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Refusing(App& /*app*/, Request& /*request*/) {
   co_return Error(Errc::kConflict, "taken").WithSlug("seat_taken");
 }
-boost::asio::awaitable<Result<Response>> Echo(App& /*app*/, Request request) {
+boost::asio::awaitable<Result<Response>> Echo(App& /*app*/, Request& request) {
   co_return Response::Json(200, request.path + "|" + request.query + "|" + request.Param("id"));
 }
 
@@ -53,7 +53,8 @@ class DispatchTest : public ::testing::Test {
   // The answer, or nothing while it waits.
   std::optional<Response> Begin(const Router& router, App& app, Request request) {
     answer_.reset();
-    boost::asio::co_spawn(boost::asio::make_strand(io_), Dispatch(router, app, std::move(request)),
+    request_ = std::move(request);
+    boost::asio::co_spawn(boost::asio::make_strand(io_), Dispatch(router, app, request_),
                           [this](const std::exception_ptr& thrown, Response response) {
                             EXPECT_EQ(thrown, nullptr);
                             answer_ = std::move(response);
@@ -79,6 +80,7 @@ class DispatchTest : public ::testing::Test {
   testing::FakeDatabase database_;
   TestServices services_{database_, clock_};
   App app_ = services_.MakeApp(log_);
+  Request request_;  // that is under way
   boost::asio::io_context io_;
   std::optional<Response> answer_;
 };

@@ -44,7 +44,7 @@ json::ObjectText EventText(const domain::Event& event) {
   return text;
 }
 
-boost::asio::awaitable<Result<Response>> GetEvents(App& app, Request request) {
+boost::asio::awaitable<Result<Response>> GetEvents(App& app, Request& request) {
   constexpr std::int64_t kLimitMax = service::Feed::kPageMax;
   const std::int64_t limit = request.QueryInt("limit", kLimitDefault);
   service::EventPageRequest query{

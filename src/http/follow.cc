@@ -128,7 +128,7 @@ std::vector<std::string> SplitTypes(std::string_view list) {
   return types;
 }
 
-asio::awaitable<Result<Response>> Follow(App& app, Request request,
+asio::awaitable<Result<Response>> Follow(App& app, Request& request,
                                          std::optional<std::string> agent) {
   auto key = HandshakeKey(request);
   if (!key.ok()) co_return HandshakeRefusal(key.error());
@@ -162,13 +162,13 @@ asio::awaitable<Result<Response>> Follow(App& app, Request request,
   co_return response;
 }
 
-asio::awaitable<Result<Response>> FollowAgent(App& app, Request request) {
+asio::awaitable<Result<Response>> FollowAgent(App& app, Request& request) {
   std::string agent(domain::Trim(request.Param("agent")));
-  return Follow(app, std::move(request), std::move(agent));
+  return Follow(app, request, std::move(agent));
 }
 
-asio::awaitable<Result<Response>> FollowProject(App& app, Request request) {
-  return Follow(app, std::move(request), std::nullopt);
+asio::awaitable<Result<Response>> FollowProject(App& app, Request& request) {
+  return Follow(app, request, std::nullopt);
 }
 
 constexpr std::array kQuery = {

@@ -10,7 +10,7 @@
 namespace interlock::http {
 namespace {
 
-boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request& /*request*/) {
   using Report = service::Health::Report;
   const Report report = co_await app.health.Check();
   json::ObjectText body;

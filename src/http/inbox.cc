@@ -21,7 +21,7 @@ constexpr std::int64_t kStaleTtlSeconds = 1800;
 // About 3000 years: old enough for any message, and far from the end of a number.
 constexpr std::int64_t kStaleTtlSecondsMax = 100'000'000'000;
 
-awaitable<Result<Response>> GetInbox(App& app, Request request) {
+awaitable<Result<Response>> GetInbox(App& app, Request& request) {
   domain::InboxQuery query{.project = request.project,
                            .agent = request.Param("agent"),
                            .after = request.QueryCursor("since_cursor"),
@@ -33,7 +33,7 @@ awaitable<Result<Response>> GetInbox(App& app, Request request) {
   co_return Response::Json(200, page->TakeAnswer(after));
 }
 
-awaitable<Result<Response>> GetCounts(App& app, Request request) {
+awaitable<Result<Response>> GetCounts(App& app, Request& request) {
   std::string project = request.project.value_or("");
   IL_CO_TRY(const domain::InboxCounts counts,
             co_await app.mailbox.CountInbox(std::move(project), request.Param("agent")));
@@ -42,7 +42,7 @@ awaitable<Result<Response>> GetCounts(App& app, Request request) {
   co_return Response::Json(200, answer.Text());
 }
 
-awaitable<Result<Response>> GetStaleAcks(App& app, Request request) {
+awaitable<Result<Response>> GetStaleAcks(App& app, Request& request) {
   std::int64_t ttl = request.QueryInt("ttl_seconds", kStaleTtlSeconds);
   if (ttl < 0) ttl = kStaleTtlSeconds;
   ttl = std::min(ttl, kStaleTtlSecondsMax);

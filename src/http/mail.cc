@@ -102,7 +102,7 @@ Response DeliveryFailed(const json::Value& delivery) {
   return response;
 }
 
-awaitable<Result<Response>> PostMessage(App& app, Request request) {
+awaitable<Result<Response>> PostMessage(App& app, Request& request) {
   IL_CO_TRY(SendRequest body, DecodeBody<SendRequest>(request));
   service::Live::Draft live;
   live.transport = std::move(body.transport).value_or("");
@@ -141,7 +141,7 @@ awaitable<Result<Response>> PostMessage(App& app, Request request) {
   co_return Response::Json(200, json::EncodeText(answer));
 }
 
-awaitable<Result<Response>> PostBroadcast(App& app, Request request) {
+awaitable<Result<Response>> PostBroadcast(App& app, Request& request) {
   IL_CO_TRY(BroadcastRequest body, DecodeBody<BroadcastRequest>(request));
   service::Mail::Announcement announcement;
   announcement.project = std::move(request.project).value_or("");

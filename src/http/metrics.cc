@@ -142,7 +142,7 @@ void AddProcess(PrometheusText& text, const ServerNumbers& numbers, Duration upt
   }
 }
 
-boost::asio::awaitable<Result<Response>> GetMetrics(App& app, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> GetMetrics(App& app, Request& /*request*/) {
   Counted counted;
   if (const auto count = co_await app.agents.CountActive(); count.ok()) {
     counted.agents_alive = *count;

@@ -302,7 +302,7 @@ Value OpenApiSchema() {
                              {"components", json::MapSchema(json::MapSchema(json::AnySchema()))}});
 }
 
-boost::asio::awaitable<Result<Response>> GetOpenApi(App& app, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> GetOpenApi(App& app, Request& /*request*/) {
   static const std::string kText = OpenApiText(Routes(), app.version);
   co_return Response::Json(200, kText);
 }

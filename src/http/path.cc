@@ -100,6 +100,11 @@ std::string CleanPath(std::string_view path) {
   return clean;
 }
 
+bool MayBeUnclean(std::string_view path) {
+  if (!path.starts_with('/')) return true;
+  return path.find("//") != std::string_view::npos || path.find("/.") != std::string_view::npos;
+}
+
 std::string EncodePath(std::string_view path) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kPlain =

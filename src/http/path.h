@@ -25,6 +25,8 @@ std::optional<std::string> DecodePercent(std::string_view text);
 // The path without empty, "." and ".." segments; ".." never leads above "/". A trailing slash
 // stays.
 std::string CleanPath(std::string_view path);
+// False: CleanPath() surely gives `path` itself. Quick, for almost every path is clean.
+bool MayBeUnclean(std::string_view path);
 
 // Escapes what may not stand in the path of a Location header.
 std::string EncodePath(std::string_view path);

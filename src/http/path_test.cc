@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace interlock::http {
 namespace {
@@ -64,6 +66,28 @@ TEST(PathTest, CleaningNeverLeadsAboveTheRoot) {
     EXPECT_EQ(CleanPath(c.path), c.clean) << c.path;
     EXPECT_EQ(CleanPath(CleanPath(c.path)), CleanPath(c.path)) << c.path;
   }
+}
+
+TEST(PathTest, WhatMayNotBeUncleanIsClean) {
+  constexpr std::string_view kLetters = "/.a";
+  int clean = 0;
+  int unclean = 0;
+  std::vector<std::string> paths = {""};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string path = paths[i];
+    if (MayBeUnclean(path)) {
+      ++unclean;
+    } else {
+      ++clean;
+      ASSERT_EQ(CleanPath(path), path);
+    }
+    if (path.size() == 7) continue;
+    for (const char letter : kLetters) paths.push_back(path + letter);
+  }
+  EXPECT_FALSE(MayBeUnclean("/"));
+  EXPECT_FALSE(MayBeUnclean("/api/agents/a.b/heartbeat/"));
+  EXPECT_GT(clean, 50);
+  EXPECT_GT(unclean, 1'000);
 }
 
 TEST(PathTest, EncodedPathsDecodeToThemselves) {

@@ -42,7 +42,7 @@ struct WithId {
 };
 IL_JSON_FIELDS(WithId, id)
 
-Answer PostPlan(App& app, Request request, PlanKind kind) {
+Answer PostPlan(App& app, Request& request, PlanKind kind) {
   IL_CO_TRY(WithId body, DecodeBody<WithId>(request));
   PlanRef ref = {
       .kind = kind, .project = request.project.value_or(""), .id = std::move(body.id).value_or("")};
@@ -52,7 +52,7 @@ Answer PostPlan(App& app, Request request, PlanKind kind) {
   co_return Response::Json(201, std::move(json));
 }
 
-Answer GetPlans(App& app, Request request, PlanKind kind) {
+Answer GetPlans(App& app, Request& request, PlanKind kind) {
   domain::PlanQuery query = {.kind = kind,
                              .project = request.project,
                              .limit = LimitFrom(request, kListedMax, kListedMax),
@@ -72,13 +72,13 @@ Answer GetPlans(App& app, Request request, PlanKind kind) {
   co_return response;
 }
 
-Answer GetPlan(App& app, Request request, PlanKind kind) {
+Answer GetPlan(App& app, Request& request, PlanKind kind) {
   PlanRef ref = RefOf(request, kind);
   IL_CO_TRY(std::string json, co_await app.planning.Find(std::move(ref)));
   co_return Response::Json(200, std::move(json));
 }
 
-Answer PutPlan(App& app, Request request, PlanKind kind) {
+Answer PutPlan(App& app, Request& request, PlanKind kind) {
   PlanRef ref = RefOf(request, kind);
   IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json));
   IL_CO_TRY(std::string json,
@@ -86,7 +86,7 @@ Answer PutPlan(App& app, Request request, PlanKind kind) {
   co_return Response::Json(200, std::move(json));
 }
 
-Answer DeletePlan(App& app, Request request, PlanKind kind) {
+Answer DeletePlan(App& app, Request& request, PlanKind kind) {
   PlanRef ref = RefOf(request, kind);
   IL_CO_TRY_VOID(co_await app.planning.Remove(std::move(ref), request.caller.agent));
   Response response;
@@ -97,12 +97,12 @@ Answer DeletePlan(App& app, Request request, PlanKind kind) {
 // What a row of the table can point to.
 template <PlanKind kKind>
 struct Of {
-  static Answer Post(App& app, Request request) { return PostPlan(app, std::move(request), kKind); }
-  static Answer List(App& app, Request request) { return GetPlans(app, std::move(request), kKind); }
-  static Answer Get(App& app, Request request) { return GetPlan(app, std::move(request), kKind); }
-  static Answer Put(App& app, Request request) { return PutPlan(app, std::move(request), kKind); }
-  static Answer Delete(App& app, Request request) {
-    return DeletePlan(app, std::move(request), kKind);
+  static Answer Post(App& app, Request& request) { return PostPlan(app, request, kKind); }
+  static Answer List(App& app, Request& request) { return GetPlans(app, request, kKind); }
+  static Answer Get(App& app, Request& request) { return GetPlan(app, request, kKind); }
+  static Answer Put(App& app, Request& request) { return PutPlan(app, request, kKind); }
+  static Answer Delete(App& app, Request& request) {
+    return DeletePlan(app, request, kKind);
   }
   static json::Value Schema() { return PlanSchema(kKind); }
   static json::Value ListSchema() { return json::ArraySchema(PlanSchema(kKind)); }
@@ -117,7 +117,7 @@ struct AssignBody {
 };
 IL_JSON_FIELDS(AssignBody, agent)
 
-Answer PostAssign(App& app, Request request) {
+Answer PostAssign(App& app, Request& request) {
   IL_CO_TRY(AssignBody body, DecodeBody<AssignBody>(request));
   PlanRef task = RefOf(request, PlanKind::kTask);
   std::string agent = std::move(body.agent).value_or("");
@@ -131,7 +131,7 @@ struct SpecBody {
 };
 IL_JSON_FIELDS(SpecBody, spec_id)
 
-Answer PostInsightLink(App& app, Request request) {
+Answer PostInsightLink(App& app, Request& request) {
   IL_CO_TRY(SpecBody body, DecodeBody<SpecBody>(request));
   PlanRef insight = RefOf(request, PlanKind::kInsight);
   IL_CO_TRY(const bool there,
@@ -154,21 +154,21 @@ domain::CujLink LinkOf(const Request& request, FeatureBody body) {
           .feature_id = std::move(body.feature_id)};
 }
 
-Answer PostCujLink(App& app, Request request) {
+Answer PostCujLink(App& app, Request& request) {
   IL_CO_TRY(FeatureBody body, DecodeBody<FeatureBody>(request));
   domain::CujLink link = LinkOf(request, std::move(body));
   IL_CO_TRY_VOID(co_await app.planning.LinkCuj(std::move(link), request.caller.agent));
   co_return Response{};
 }
 
-Answer PostCujUnlink(App& app, Request request) {
+Answer PostCujUnlink(App& app, Request& request) {
   IL_CO_TRY(FeatureBody body, DecodeBody<FeatureBody>(request));
   domain::CujLink link = LinkOf(request, std::move(body));
   IL_CO_TRY_VOID(co_await app.planning.UnlinkCuj(std::move(link), request.caller.agent));
   co_return Response{};
 }
 
-Answer GetCujLinks(App& app, Request request) {
+Answer GetCujLinks(App& app, Request& request) {
   PlanRef cuj = RefOf(request, PlanKind::kCuj);
   const std::int64_t limit = LimitFrom(request, kListedMax, kListedMax);
   IL_CO_TRY(std::string json,

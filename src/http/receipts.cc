@@ -42,7 +42,7 @@ Result<Response> AnswerOf(ReceiptOutcome outcome, const domain::Receipt& receipt
   IL_CHECK(false);
 }
 
-awaitable<Result<Response>> Record(App& app, Request request, ReceiptKind kind) {
+awaitable<Result<Response>> Record(App& app, Request& request, ReceiptKind kind) {
   const domain::Receipt receipt{.kind = kind,
                                 .project = request.project.value_or(""),
                                 .message_id = request.Param("id"),
@@ -52,12 +52,12 @@ awaitable<Result<Response>> Record(App& app, Request request, ReceiptKind kind) 
   co_return AnswerOf(outcome, receipt);
 }
 
-awaitable<Result<Response>> PostAck(App& app, Request request) {
-  return Record(app, std::move(request), ReceiptKind::kAck);
+awaitable<Result<Response>> PostAck(App& app, Request& request) {
+  return Record(app, request, ReceiptKind::kAck);
 }
 
-awaitable<Result<Response>> PostRead(App& app, Request request) {
-  return Record(app, std::move(request), ReceiptKind::kRead);
+awaitable<Result<Response>> PostRead(App& app, Request& request) {
+  return Record(app, request, ReceiptKind::kRead);
 }
 
 using Type = QueryParameter::Type;

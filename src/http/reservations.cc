@@ -159,7 +159,7 @@ service::WaitQueue::Reach ReachOf(const auth::Caller& caller) {
   return anywhere ? service::WaitQueue::Reach::kEverywhere : service::WaitQueue::Reach::kProject;
 }
 
-awaitable<Result<Response>> PostReservation(App& app, Request request) {
+awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   IL_CO_TRY(ReserveRequest body, DecodeBody<ReserveRequest>(request));
   if (domain::Trim(body.agent_id).empty()) {
     co_return MissingField("agent_id", R"({"agent_id":"…"})");
@@ -190,7 +190,7 @@ awaitable<Result<Response>> PostReservation(App& app, Request request) {
   co_return Response::Json(201, app.reservations.ListJson(granted));
 }
 
-awaitable<Result<Response>> GetReservations(App& app, Request request) {
+awaitable<Result<Response>> GetReservations(App& app, Request& request) {
   std::string agent = request.Query("agent");
   if (agent.empty() && !request.project) {
     co_return Error(Errc::kInvalidArgument, "name an agent or a project: ?agent= or ?project=");
@@ -207,7 +207,7 @@ awaitable<Result<Response>> GetReservations(App& app, Request request) {
   co_return Response::Json(200, app.reservations.ListJson(found));
 }
 
-awaitable<Result<Response>> GetCheck(App& app, Request request) {
+awaitable<Result<Response>> GetCheck(App& app, Request& request) {
   Reservations::Question question;
   question.pattern = request.Query("pattern");
   if (!request.project) co_return MissingField("project", "?project=web");
@@ -229,7 +229,7 @@ Reservations::Ref RefOf(Request& request) {
           .agent = request.caller.agent};
 }
 
-awaitable<Result<Response>> GetReservation(App& app, Request request) {
+awaitable<Result<Response>> GetReservation(App& app, Request& request) {
   Reservations::Ref ref = RefOf(request);
   IL_CO_TRY(const auto found, co_await app.reservations.Get(std::move(ref)));
   co_return Response::Json(200, app.reservations.Json(found));
@@ -244,7 +244,7 @@ Response OneGranted(App& app, const Reservations::Verdict& verdict) {
   return Response::Json(200, app.reservations.Json(granted.front()));
 }
 
-awaitable<Result<Response>> PostRenew(App& app, Request request) {
+awaitable<Result<Response>> PostRenew(App& app, Request& request) {
   IL_CO_TRY(const RenewRequest body, DecodeBody<RenewRequest>(request));
   Reservations::Ref ref = RefOf(request);
   IL_CO_TRY(const Reservations::Verdict verdict,
@@ -252,7 +252,7 @@ awaitable<Result<Response>> PostRenew(App& app, Request request) {
   co_return OneGranted(app, verdict);
 }
 
-awaitable<Result<Response>> PostTransfer(App& app, Request request) {
+awaitable<Result<Response>> PostTransfer(App& app, Request& request) {
   IL_CO_TRY(TransferRequest body, DecodeBody<TransferRequest>(request));
   if (domain::Trim(body.to_agent).empty()) {
     co_return MissingField("to_agent", R"({"to_agent":"…"})");
@@ -264,7 +264,7 @@ awaitable<Result<Response>> PostTransfer(App& app, Request request) {
   co_return OneGranted(app, verdict);
 }
 
-awaitable<Result<Response>> DeleteReservation(App& app, Request request) {
+awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
   const bool force = request.Query("force") == "true";
   std::string reason = request.Query("reason");
   Reservations::Ref ref = RefOf(request);

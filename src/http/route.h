@@ -14,8 +14,9 @@ namespace interlock::http {
 struct App;
 
 // Runs on the connection's thread; may suspend, must not block. An Error becomes the answer by the
-// one table of base/error.h.
-using Handler = boost::asio::awaitable<Result<Response>> (*)(App& app, Request request);
+// one table of base/error.h. `request` is the connection's, which keeps it until this has ended: it
+// is too large to be moved about.
+using Handler = boost::asio::awaitable<Result<Response>> (*)(App& app, Request& request);
 
 // Who may call at all.
 enum class Access : std::uint8_t {

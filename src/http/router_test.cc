@@ -8,7 +8,7 @@
 namespace interlock::http {
 namespace {
 
-boost::asio::awaitable<Result<Response>> Never(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Never(App& /*app*/, Request& /*request*/) {
   co_return Response();
 }
 

@@ -33,18 +33,18 @@ using testing::HttpAnswer;
 using testing::HttpClient;
 
 // Hands out a body that no socket buffer swallows, to clients that do not read it.
-boost::asio::awaitable<Result<Response>> Huge(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> Huge(App& /*app*/, Request& /*request*/) {
   Response response;
   response.body.assign(std::size_t{64} * 1024 * 1024, 'x');
   co_return response;
 }
-boost::asio::awaitable<Result<Response>> RefuseAtLength(App& /*app*/, Request /*request*/) {
+boost::asio::awaitable<Result<Response>> RefuseAtLength(App& /*app*/, Request& /*request*/) {
   Response response;
   response.status = 409;
   response.body.assign(std::size_t{800} * 1024, 'x');
   co_return response;
 }
-boost::asio::awaitable<Result<Response>> EchoBody(App& /*app*/, Request request) {
+boost::asio::awaitable<Result<Response>> EchoBody(App& /*app*/, Request& request) {
   Response response;
   response.body = std::move(request.body);
   co_return response;

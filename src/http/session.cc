@@ -94,11 +94,11 @@ asio::awaitable<void> Session::Run() {
       break;
     }
     fresh_ = false;
-    RequestReader::Taken taken = std::move(**incoming);
+    RequestReader::Taken taken = reader_.Take();  // here it stays: it is large
     const Method method = taken.request.method;
     taken.request.peer = peer_;
     taken.request.watch_peer = [this] { WatchPeer(); };
-    Response response = co_await Dispatch(context_.router, context_.app, std::move(taken.request));
+    Response response = co_await Dispatch(context_.router, context_.app, taken.request);
     StopWatching();
     if (response.upgrade) {
       co_await Converse(std::move(response.upgrade));
@@ -155,7 +155,7 @@ asio::awaitable<Session::Incoming> Session::ReadRequest() {
   while (true) {
     auto step = reader_.Advance();
     if (!step.ok()) co_return std::move(step).error();
-    if (*step == RequestReader::Step::kDone) co_return reader_.Take();
+    if (*step == RequestReader::Step::kDone) co_return Result<void>();
     if (*step == RequestReader::Step::kHeaderDone) {
       phase = Phase::kBody;
       if (reader_.expects_continue()) {

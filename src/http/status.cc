@@ -34,7 +34,7 @@ IL_JSON_FIELDS(StatusAnswer, project, version, uptime_seconds, time, heartbeat_g
                circuit_breaker, agents_alive, agents_registered, reservations_active, waiting,
                mail_unread, cursor)
 
-boost::asio::awaitable<Result<Response>> GetStatus(App& app, Request request) {
+boost::asio::awaitable<Result<Response>> GetStatus(App& app, Request& request) {
   StatusAnswer answer{.project = request.project, .version = std::string(app.version)};
   IL_CO_TRY(const auto report, co_await app.status.Read(std::move(request.project)));
   answer.uptime_seconds = report.uptime_seconds;

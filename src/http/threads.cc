@@ -34,7 +34,7 @@ std::string ListText(const std::vector<domain::ThreadSummary>& threads, domain::
   return json::ObjectText().Add("threads", list).Add("cursor", cursor).Text();
 }
 
-awaitable<Result<Response>> GetThreads(App& app, Request request) {
+awaitable<Result<Response>> GetThreads(App& app, Request& request) {
   domain::ThreadsQuery query{.project = request.project.value_or(""),
                              .agent = std::string(domain::Trim(request.Query("agent"))),
                              .limit = LimitFrom(request, 50, 1000)};
@@ -50,7 +50,7 @@ awaitable<Result<Response>> GetThreads(App& app, Request request) {
   co_return Response::Json(200, ListText(threads, cursor));
 }
 
-awaitable<Result<Response>> GetThread(App& app, Request request) {
+awaitable<Result<Response>> GetThread(App& app, Request& request) {
   const std::int64_t limit = LimitFrom(request, 1000, 1000);
   domain::ThreadQuery query{.project = request.project.value_or(""),
                             .thread_id = request.Param("id"),

@@ -13,7 +13,7 @@
 namespace interlock::http {
 namespace {
 
-boost::asio::awaitable<Result<Response>> GetTopic(App& app, Request request) {
+boost::asio::awaitable<Result<Response>> GetTopic(App& app, Request& request) {
   domain::TopicQuery query{.project = request.project.value_or(""),
                            .topic = domain::TopicName(request.Param("topic")),
                            .after = request.QueryCursor("since_cursor"),

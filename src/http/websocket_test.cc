@@ -151,7 +151,7 @@ class Conversation final : public Upgrade {
 
 Script* g_script = nullptr;  // of the test that runs; a handler has no other way to it
 
-asio::awaitable<Result<Response>> Talk(App& /*app*/, Request request) {
+asio::awaitable<Result<Response>> Talk(App& /*app*/, Request& request) {
   auto key = HandshakeKey(request);
   if (!key.ok()) co_return HandshakeRefusal(key.error());
   Response response;

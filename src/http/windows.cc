@@ -76,7 +76,7 @@ bool IsBlank(const std::optional<std::string>& text) {
   return !text || domain::Trim(*text).empty();
 }
 
-awaitable<Result<Response>> PostWindow(App& app, Request request) {
+awaitable<Result<Response>> PostWindow(App& app, Request& request) {
   IL_CO_TRY(PutRequest body, DecodeBody<PutRequest>(request));
   if (IsBlank(body.project) || IsBlank(body.window_uuid) || IsBlank(body.agent_id)) {
     co_return Error(Errc::kInvalidArgument,
@@ -108,7 +108,7 @@ Error ProjectRequired() {
       .WithDetail("field", "project");
 }
 
-awaitable<Result<Response>> GetWindows(App& app, Request request) {
+awaitable<Result<Response>> GetWindows(App& app, Request& request) {
   if (!request.project) co_return ProjectRequired();
   IL_CO_TRY(const auto windows, co_await app.windows.List(*std::move(request.project)));
   json::ArrayText list;
@@ -118,7 +118,7 @@ awaitable<Result<Response>> GetWindows(App& app, Request request) {
   co_return Response::Json(200, answer.Text());
 }
 
-awaitable<Result<Response>> DeleteWindow(App& app, Request request) {
+awaitable<Result<Response>> DeleteWindow(App& app, Request& request) {
   if (!request.project) co_return ProjectRequired();
   std::optional<std::string> owner;
   if (app.access.require_agent_token) owner = request.actor;
@@ -135,7 +135,7 @@ Result<void> RequirePokeOwner(const Request& request, std::string_view agent) {
       .WithDetail("field", "agent");
 }
 
-awaitable<Result<Response>> GetPokes(App& app, Request request) {
+awaitable<Result<Response>> GetPokes(App& app, Request& request) {
   std::string agent(domain::Trim(request.Query("agent")));
   IL_CO_TRY_VOID(RequirePokeOwner(request, agent));
   IL_CO_TRY(auto page,
@@ -152,14 +152,14 @@ awaitable<Result<Response>> GetPokes(App& app, Request request) {
   co_return Response::Json(200, json::EncodeText(answer));
 }
 
-awaitable<Result<Response>> PostPokeAck(App& app, Request request) {
+awaitable<Result<Response>> PostPokeAck(App& app, Request& request) {
   IL_CO_TRY_VOID(RequirePokeOwner(request, request.actor));
   IL_CO_TRY_VOID(co_await app.windows.Surface(*std::move(request.project), request.actor,
                                               request.Param("id")));
   co_return Response::Json(200, R"({"status":"ok"})");
 }
 
-awaitable<Result<Response>> PostPoke(App&, Request) {
+awaitable<Result<Response>> PostPoke(App&, Request&) {
   co_return Error(Errc::kInvalidArgument,
                   "The path does not say what to do with the message: send POST "
                   "/api/inbox/pokes/ID/ack, with the message's id.");
