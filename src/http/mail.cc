@@ -12,6 +12,7 @@
 #include "json/codec.h"
 #include "json/object_text.h"
 #include "json/schema.h"
+#include "service/await.h"
 #include "service/live.h"
 #include "service/mail.h"
 
@@ -102,8 +103,30 @@ Response DeliveryFailed(const json::Value& delivery) {
   return response;
 }
 
+awaitable<Result<Response>> AnswerSent(awaitable<Result<service::Live::Outcome>> sending) {
+  IL_CO_TRY(service::Live::Outcome sent, co_await std::move(sending));
+  if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(sent.delivery.denied);
+  if (sent.failed()) co_return DeliveryFailed(DeliveryValue(sent.states));
+  SendAnswer answer;
+  answer.delivery = DeliveryValue(sent.states);
+  const bool kept = !sent.delivery.message_id.empty();
+  if (kept) {
+    answer.message_id = std::move(sent.delivery.message_id);
+    answer.cursor = sent.delivery.cursor;
+  }
+  if (!sent.delivery.denied.empty()) {
+    answer.denied = std::move(sent.delivery.denied);
+  } else if (!kept) {
+    answer.denied = json::Field<Texts>::Null();
+  }
+  co_return Response::Json(200, json::EncodeText(answer));
+}
+
+// Not a coroutine: its frame would be the largest of all.
 awaitable<Result<Response>> PostMessage(App& app, Request& request) {
-  IL_CO_TRY(SendRequest body, DecodeBody<SendRequest>(request));
+  auto decoded = DecodeBody<SendRequest>(request);
+  if (!decoded) return service::Refused<Response>(std::move(decoded).error());
+  SendRequest& body = *decoded;
   service::Live::Draft live;
   live.transport = std::move(body.transport).value_or("");
   live.target_window = std::move(body.target_window_uuid).value_or("");
@@ -123,22 +146,7 @@ awaitable<Result<Response>> PostMessage(App& app, Request& request) {
   draft.addresses = {.to = std::move(body.to),
                      .cc = std::move(body.cc).value_or(Texts()),
                      .bcc = std::move(body.bcc).value_or(Texts())};
-  IL_CO_TRY(service::Live::Outcome sent, co_await app.live.Send(std::move(live)));
-  if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(sent.delivery.denied);
-  if (sent.failed()) co_return DeliveryFailed(DeliveryValue(sent.states));
-  SendAnswer answer;
-  answer.delivery = DeliveryValue(sent.states);
-  const bool kept = !sent.delivery.message_id.empty();
-  if (kept) {
-    answer.message_id = std::move(sent.delivery.message_id);
-    answer.cursor = sent.delivery.cursor;
-  }
-  if (!sent.delivery.denied.empty()) {
-    answer.denied = std::move(sent.delivery.denied);
-  } else if (!kept) {
-    answer.denied = json::Field<Texts>::Null();
-  }
-  co_return Response::Json(200, json::EncodeText(answer));
+  return AnswerSent(app.live.Send(std::move(live)));
 }
 
 awaitable<Result<Response>> PostBroadcast(App& app, Request& request) {

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
 #include <string>
@@ -81,13 +81,12 @@ class Bridge : public std::enable_shared_from_this<Bridge> {
 }  // namespace
 
 boost::asio::awaitable<Result<void>> AwaitDone(Start start) {
-  const boost::asio::any_io_executor executor = co_await boost::asio::this_coro::executor;
-  auto initiate = [executor](auto handler, Start begin) {
-    auto bridge = std::make_shared<Bridge>(executor, std::move(handler));
+  auto initiate = [](auto handler, Start begin) {
+    boost::asio::any_io_executor executor = boost::asio::get_associated_executor(handler);
+    auto bridge = std::make_shared<Bridge>(std::move(executor), std::move(handler));
     bridge->Begin(std::move(begin));
   };
-  co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,
-                                                 void(Result<void>)>(
+  return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(Result<void>)>(
       std::move(initiate), boost::asio::use_awaitable, std::move(start));
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/error.h"
 #include "base/result.h"
 #include "service/storage.h"
 
@@ -36,6 +37,13 @@ boost::asio::awaitable<Result<T>> AwaitRead(Storage& storage,
 template <typename T>
 boost::asio::awaitable<Result<T>> AwaitWrite(Storage& storage,
                                              std::function<Result<T>(db::Transaction&)> fn);
+
+// What a function that is no coroutine returns when it refuses at once. One that takes a large
+// argument apart first is better none: the argument need not be moved into a frame.
+template <typename T>
+boost::asio::awaitable<Result<T>> Refused(Error error) {
+  co_return error;
+}
 
 namespace internal {
 

@@ -141,18 +141,21 @@ Live::Live(Storage& storage, Clock& clock, UuidMaker& ids, Mail& mail, Injector&
       options_(options),
       pokes_(clock, {.hits_max = options.pokes_max, .window = options.window}) {}
 
+// Not a coroutine: what is only mailed, as nearly everything is, needs no frame for its draft.
 awaitable<Result<Live::Outcome>> Live::Send(Draft draft) {
-  std::optional<Transport> transport = domain::ParseTransport(draft.transport);
-  if (transport != Transport::kAsync) {
-    IL_CO_TRY(const bool on, co_await IsOn());
-    if (!on) transport = Transport::kAsync;
-  }
+  const std::optional<Transport> transport = domain::ParseTransport(draft.transport);
+  if (transport != Transport::kAsync) return SendAtOnce(std::move(draft), transport);
+  return SendAsync(mail_.SendAlso(std::move(draft.message), nullptr));
+}
+
+awaitable<Result<Live::Outcome>> Live::SendAtOnce(Draft draft, std::optional<Transport> transport) {
+  IL_CO_TRY(const bool on, co_await IsOn());
+  if (!on) co_return co_await SendAsync(mail_.SendAlso(std::move(draft.message), nullptr));
   if (!transport) {
     co_return Error(Errc::kInvalidArgument, "`transport` must be async, live or both.")
         .WithSlug("invalid transport")
         .WithDetail("field", "transport");
   }
-  if (transport == Transport::kAsync) co_return co_await SendAsync(std::move(draft.message));
 
   Mail::Draft message = std::move(draft.message);
   message.contact = Mail::Contact::kLive;
@@ -172,8 +175,8 @@ awaitable<Result<Live::Outcome>> Live::Send(Draft draft) {
   co_return co_await SendBoth(std::move(message), std::move(seats));
 }
 
-awaitable<Result<Live::Outcome>> Live::SendAsync(Mail::Draft draft) {
-  IL_CO_TRY(Mail::Sent sent, co_await mail_.SendAlso(std::move(draft), nullptr));
+awaitable<Result<Live::Outcome>> Live::SendAsync(awaitable<Result<Mail::Sent>> sending) {
+  IL_CO_TRY(Mail::Sent sent, co_await std::move(sending));
   if (sent.repeated) co_return co_await AnswerAgain(std::move(sent.delivery));
   Outcome outcome{.delivery = std::move(sent.delivery)};
   outcome.states.reserve(outcome.delivery.received.size());

@@ -94,7 +94,11 @@ class Live {
   boost::asio::awaitable<Result<Seats>> FindSeats(std::string project,
                                                   std::vector<std::string> agents,
                                                   std::string target_window);
-  boost::asio::awaitable<Result<Outcome>> SendAsync(Mail::Draft draft);
+  boost::asio::awaitable<Result<Outcome>> SendAsync(
+      boost::asio::awaitable<Result<Mail::Sent>> sending);
+  // Of transport live or both, or of one that is not known.
+  boost::asio::awaitable<Result<Outcome>> SendAtOnce(Draft draft,
+                                                     std::optional<domain::Transport> transport);
   boost::asio::awaitable<Result<Outcome>> SendLive(Mail::Draft draft, Seats seats,
                                                    std::vector<std::string> denied);
   boost::asio::awaitable<Result<Outcome>> SendBoth(Mail::Draft draft, Seats seats);

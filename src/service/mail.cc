@@ -245,7 +245,7 @@ Result<Delivery> WriteBroadcast(const Post& post, Message message) {
   return KeepForTheWilling(post, store::MakeOutgoing(std::move(message)), std::move(judged));
 }
 
-std::shared_ptr<Sending> MakeSending(Mail::Draft draft, Clock& clock, UuidMaker& ids) {
+std::shared_ptr<Sending> MakeSending(Mail::Draft&& draft, Clock& clock, UuidMaker& ids) {
   auto sending = std::make_shared<Sending>();
   sending->id_chosen = !draft.id.empty();
   sending->sight = draft.sight;
@@ -283,15 +283,17 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Send(Draft draft) {
   co_return std::move(sent.delivery);
 }
 
+// Not a coroutine: a draft is large, and would be moved into its frame.
 boost::asio::awaitable<Result<Mail::Sent>> Mail::SendAlso(Draft draft, Also also) {
   draft.addresses = domain::OnceEach(std::move(draft.addresses));
-  IL_CO_TRY_VOID(Check(draft, options_));
+  Result<void> checked = Check(draft, options_);
+  if (!checked) return Refused<Sent>(std::move(checked).error());
   auto sending = MakeSending(std::move(draft), clock_, ids_);
   sending->also = std::move(also);
   auto write = [&inboxes = storage_.inboxes(), sending = std::move(sending)](db::Transaction& tx) {
     return WriteMessage({tx, inboxes}, *sending);
   };
-  co_return co_await AwaitWrite<Sent>(storage_, std::move(write));
+  return AwaitWrite<Sent>(storage_, std::move(write));
 }
 
 boost::asio::awaitable<Result<Mail::Judgement>> Mail::Judge(Draft draft) {
