@@ -100,6 +100,8 @@ asio::awaitable<void> Session::Run() {
     taken.request.watch_peer = [this] { WatchPeer(); };
     Response response = co_await Dispatch(context_.router, context_.app, taken.request);
     StopWatching();
+    // What follows may last, and needs nothing of it. To assign would leave texts their memory.
+    (void)std::exchange(taken.request, Request());
     if (response.upgrade) {
       co_await Converse(std::move(response.upgrade));
       break;

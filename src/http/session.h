@@ -66,7 +66,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   enum class ReadOutcome : std::uint8_t { kSome, kPeerGone, kTimedOut };
-  using Incoming = std::optional<Result<void>>;  // nothing: the peer is gone; else reader_ has it
+  using Incoming = std::optional<Result<void>>;  // ok: reader_ has one; nothing: the peer is gone
 
   boost::asio::awaitable<Incoming> ReadRequest();
   Duration IdleTime() const;

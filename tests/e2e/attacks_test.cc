@@ -8,11 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -341,6 +343,27 @@ TEST_F(AttackTest, AFloodOfPingsIsBounded) {
   ExpectHealthy();
   if (!testing::kSlowBuild) {
     EXPECT_LT(ResidentKib(server_->process().pid()) - before, 16L * 1024);
+  }
+}
+
+// What came with the handshake is not kept as long as somebody follows.
+TEST_F(AttackTest, ABodyWithAHandshakeDoesNotStayInMemory) {
+  Begin();
+  const std::string body(1'000'000, 'x');
+  const std::string request =
+      WsClient::Handshake("/ws/events?project=p", "Content-Length: 1000000\r\n") + body;
+  const long before = ResidentKib(server_->process().pid());
+  std::vector<HttpClient> followers;
+  for (int i = 0; i < 60; ++i) {
+    followers.push_back(server_->Connect());
+    ASSERT_TRUE(followers.back().Send(request));
+    std::array<char, 12> status;
+    ASSERT_EQ(::recv(followers.back().fd(), status.data(), status.size(), MSG_WAITALL), 12);
+    ASSERT_EQ(std::string_view(status.data(), status.size()), "HTTP/1.1 101");
+  }
+  ExpectHealthy();
+  if (!testing::kSlowBuild) {
+    EXPECT_LT(ResidentKib(server_->process().pid()) - before, 24L * 1024);
   }
 }
 
