@@ -1,3 +1,7 @@
+#if defined(INTERLOCK_TCMALLOC)
+#include <gperftools/malloc_extension_c.h>
+#endif
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -25,11 +29,20 @@ bool Print(std::string_view text) {
          std::fflush(stdout) == 0;
 }
 
+// What is freed goes back to the system at once, and not when malloc sees fit: after a burst of
+// large answers the server would else stay as large as it was then.
+void GiveFreedMemoryBack() {
+#if defined(INTERLOCK_TCMALLOC)
+  MallocExtension_SetNumericProperty("tcmalloc.aggressive_memory_decommit", 1);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   namespace app = interlock::app;
   interlock::FillStandardDescriptors();
+  GiveFreedMemoryBack();
   try {
     const auto command = app::ParseCommandLine(argc, argv,
                                                {.keys_file = Variable("INTERMUTE_KEYS_FILE"),

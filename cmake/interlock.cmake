@@ -112,6 +112,7 @@ function(il_fast_malloc name)
   if(NOT INTERLOCK_SANITIZE)
     find_library(TCMALLOC_STATIC NAMES libtcmalloc_minimal.a REQUIRED)
     target_link_libraries(${name} PRIVATE ${TCMALLOC_STATIC})
+    target_compile_definitions(${name} PRIVATE INTERLOCK_TCMALLOC)
   endif()
 endfunction()
 

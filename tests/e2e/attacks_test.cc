@@ -346,6 +346,32 @@ TEST_F(AttackTest, AFloodOfPingsIsBounded) {
   }
 }
 
+// Answers that many ask for at once, and that are read late.
+TEST_F(AttackTest, TheMemoryOfLargeAnswersIsGivenBack) {
+  Begin();
+  const std::string body(900'000, 'x');
+  for (int i = 0; i < 20; ++i) {
+    const std::string message = R"({"project":"p","from":"a","to":["b"],"body":")" + body + "\"}";
+    ASSERT_EQ(Ask("POST", "/api/messages", message).status, 200);
+  }
+  const long before = ResidentKib(server_->process().pid());
+  std::vector<HttpClient> readers;
+  for (int i = 0; i < 8; ++i) {
+    readers.push_back(server_->Connect());
+    readers.back().StopRecording();
+    readers.back().Request("GET", "/api/inbox/b?project=p&limit=100", "", "");
+  }
+  for (HttpClient& reader : readers) {
+    const auto answer = reader.Read();
+    ASSERT_TRUE(answer && answer->status == 200);
+    ASSERT_GT(answer->body.size(), 10'000'000U);
+  }
+  ExpectHealthy();
+  if (!testing::kSlowBuild) {
+    EXPECT_LT(ResidentKib(server_->process().pid()) - before, 48L * 1024);
+  }
+}
+
 // What came with the handshake is not kept as long as somebody follows.
 TEST_F(AttackTest, ABodyWithAHandshakeDoesNotStayInMemory) {
   Begin();
