@@ -122,7 +122,7 @@ awaitable<Result<Response>> AnswerSent(awaitable<Result<service::Live::Outcome>>
   co_return Response::Json(200, json::EncodeText(answer));
 }
 
-// Not a coroutine: its frame would be the largest of all.
+// Not a coroutine: a draft and what it is made from would lie in its frame.
 awaitable<Result<Response>> PostMessage(App& app, Request& request) {
   auto decoded = DecodeBody<SendRequest>(request);
   if (!decoded) return service::Refused<Response>(std::move(decoded).error());

@@ -101,9 +101,7 @@ struct Of {
   static Answer List(App& app, Request& request) { return GetPlans(app, request, kKind); }
   static Answer Get(App& app, Request& request) { return GetPlan(app, request, kKind); }
   static Answer Put(App& app, Request& request) { return PutPlan(app, request, kKind); }
-  static Answer Delete(App& app, Request& request) {
-    return DeletePlan(app, request, kKind);
-  }
+  static Answer Delete(App& app, Request& request) { return DeletePlan(app, request, kKind); }
   static json::Value Schema() { return PlanSchema(kKind); }
   static json::Value ListSchema() { return json::ArraySchema(PlanSchema(kKind)); }
   static json::Value NewSchema() { return NewPlanSchema(kKind); }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,7 @@ class Live {
   //   kRateLimited "rate_limit"              too many to one of the recipients
   //   kUnavailable "recipient_busy"          `live`, and a recipient in `to` is not ready
   // While the live transport is turned off, every transport, also one that is none, is `async`.
+  // It is checked, numbered and dated by this call, not when it is awaited.
   boost::asio::awaitable<Result<Outcome>> Send(Draft draft);
 
  private:

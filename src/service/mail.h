@@ -100,6 +100,7 @@ class Mail {
     Delivery delivery;
     bool repeated = false;  // this is the answer that an earlier request got
   };
+  // The message is checked, numbered and dated by the call, not when it is awaited.
   boost::asio::awaitable<Result<Sent>> SendAlso(Draft draft, Also also);
 
   // What Send() would do with it now; nothing is written.
