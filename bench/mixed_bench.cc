@@ -38,6 +38,7 @@
 #include "process_use.h"
 #include "report.h"
 #include "testing/server_process.h"
+#include "turns.h"
 
 namespace interlock::bench {
 namespace {
@@ -47,7 +48,7 @@ using std::chrono::milliseconds;
 using testing::ServerProcess;
 
 constexpr int kAgents = 100;
-constexpr int kRounds = 9;
+constexpr std::size_t kTurns = 9;
 constexpr milliseconds kWarmUp{300};
 constexpr milliseconds kMeasured{800};
 constexpr double kTailMax = 20;  // what p99 may be of p50
@@ -235,16 +236,17 @@ void ReportMixed(ServerProcess& server) {
   Rounds real;
   Rounds memory_rounds;
   Rounds bare_rounds;
-  for (int round = 0; round < kRounds; ++round) {
+  const Turns turns(kTurns, [&] {
     RunRound(load, server.port(), server.process().pid(), real);
     RunRound(from_memory, memory.port(), memory.pid(), memory_rounds);
     RunRound(from_bare, bare.port(), 0, bare_rounds);
-  }
+  });
   const std::string name = "mixed, 100 agents";
-  ReportTurns(name, real.rates(), "requests/s", "the same answers from memory, our own server",
-              memory_rounds.rates());
-  ReportTurns(name, real.rates(), "requests/s", "the same from a bare epoll loop",
-              bare_rounds.rates());
+  turns.ReportRates(name, real.rates(), "requests/s",
+                    "the same answers from memory, our own server", memory_rounds.rates());
+  turns.ReportRates(name, real.rates(), "requests/s", "the same from a bare epoll loop",
+                    bare_rounds.rates());
+  turns.ReportStolen(name);
   Report({name + ", bytes of an answer", real.bytes(), "bytes", "those from memory",
           memory_rounds.bytes()});
   Report({name + ", processor time of the server", real.cpu_micros(), "us",

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,7 @@
 #include "store/messages.h"
 #include "store/schema.h"
 #include "testing/server_process.h"
+#include "turns.h"
 
 namespace interlock::bench {
 namespace {
@@ -49,7 +51,7 @@ namespace fs = std::filesystem;
 constexpr int kConnections = 64;
 constexpr int kPerTransaction = 64;
 constexpr int kSends = 16'000;
-constexpr int kRounds = 7;
+constexpr std::size_t kTurns = 7;
 constexpr int kAgents = 16;
 constexpr int kThreads = 100;
 const std::string kBody(500, 'x');
@@ -248,15 +250,15 @@ Measured Served(const fs::path& directory) {
   return {kSends / took, used / kSends * 1e6, per_commit};
 }
 
-std::vector<double> Values(const std::vector<Measured>& rounds, double Measured::* member) {
+std::vector<double> Values(const std::vector<Measured>& turns, double Measured::* member) {
   std::vector<double> values;
-  values.reserve(rounds.size());
-  for (const Measured& round : rounds) values.push_back(round.*member);
+  values.reserve(turns.size());
+  for (const Measured& turn : turns) values.push_back(turn.*member);
   return values;
 }
 
-double Median(const std::vector<Measured>& rounds, double Measured::* member) {
-  std::vector<double> values = Values(rounds, member);
+double Median(const std::vector<Measured>& turns, double Measured::* member) {
+  std::vector<double> values = Values(turns, member);
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
@@ -270,16 +272,18 @@ int Run(const fs::path& where) {
   }
   std::vector<Measured> raw;
   std::vector<Measured> served;
-  for (int round = 0; round < kRounds; ++round) {
-    const fs::path own = fs::path(directory) / std::to_string(round);
+  const Turns turns(kTurns, [&] {
+    const fs::path own = fs::path(directory) / std::to_string(raw.size());
     fs::create_directory(own);
     raw.push_back(Raw(own));
     served.push_back(Served(own));
     fs::remove_all(own);
-  }
+  });
   fs::remove_all(directory);
-  ReportTurns("durable send, 64 connections, 500 bytes", Values(served, &Measured::sends_per_s),
-              "sends/s", "raw SQLite, batches of 64", Values(raw, &Measured::sends_per_s));
+  turns.ReportRates("durable send, 64 connections, 500 bytes",
+                    Values(served, &Measured::sends_per_s), "sends/s", "raw SQLite, batches of 64",
+                    Values(raw, &Measured::sends_per_s));
+  turns.ReportStolen("durable send");
   Report({"durable send, processor time of the server", Median(served, &Measured::cpu_micros), "us",
           "raw SQLite, batches of 64", Median(raw, &Measured::cpu_micros)});
   Report(
