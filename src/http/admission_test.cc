@@ -37,7 +37,8 @@ std::vector<Route> TestRoutes() {
   std::vector<Route> rows = {Row(Method::kGet, "/open"),       Row(Method::kGet, "/who"),
                              Row(Method::kPost, "/send"),      Row(Method::kPost, "/agents/{id}"),
                              Row(Method::kPost, "/{id}/read"), Row(Method::kPost, "/loose/{id}"),
-                             Row(Method::kPost, "/register")};
+                             Row(Method::kPost, "/register"),  Row(Method::kPost, "/plan"),
+                             Row(Method::kPost, "/reserve")};
   rows[0].access = Access::kAnyone;
   rows[1].project = ProjectFrom::kKey;
   rows[2].body = BodyKind::kJson;
@@ -48,6 +49,9 @@ std::vector<Route> TestRoutes() {
   rows[4].actor = ActorFrom::kRecipient;
   rows[5].body = BodyKind::kLooseJson;
   rows[5].actor = ActorFrom::kRecipient;
+  rows[7].actor = ActorFrom::kAuthor;
+  rows[8].body = BodyKind::kJson;
+  rows[8].actor = ActorFrom::kBodyAgentId;
   return rows;
 }
 
@@ -166,6 +170,10 @@ TEST_F(AdmissionTest, TheActorIsFoundWhereTheRowSays) {
   EXPECT_EQ(actor("/send", R"({"from":7})"), "400 invalid_request");
   EXPECT_EQ(actor("/agents/ann", ""), "ann");
   EXPECT_EQ(actor("/register", R"({"from":"ann"})", {{"X-Agent-ID", "bob"}}), "");
+  EXPECT_EQ(actor("/plan", "", {{"X-Agent-ID", "bob"}}), "bob");
+  EXPECT_EQ(actor("/plan", "", {{"X-Agent-Token", "token-of-ann"}}), "ann");
+  EXPECT_EQ(actor("/plan", ""), "");
+  EXPECT_EQ(actor("/reserve", R"({"agent_id":"ann"})", {{"X-Agent-ID", "bob"}}), "ann");
   EXPECT_EQ(actor("/7/read?agent=bob", R"({"agent":" ann "})", {{"X-Agent-ID", "cy"}}), "ann");
   EXPECT_EQ(actor("/7/read?agent=+bob", R"({"agent":" "})", {{"X-Agent-ID", "cy"}}), "bob");
   EXPECT_EQ(actor("/7/read?agent=+", "", {{"X-Agent-ID", "cy"}}), "cy");
@@ -200,6 +208,14 @@ TEST_F(AdmissionTest, WritesInAnAgentsNameNeedItsTokenWhereTheServerAsksForIt) {
       {"/7/read", "", "", "", false},
       {"/loose/7", R"({"agent":)", "token-of-ann", "", true},
       {"/register", "{}", "", "", true},
+      {"/register", "{}", "", "ann", true},
+      {"/plan", "", "", "", true},
+      {"/plan", "", "token-of-ann", "ann", true},
+      {"/plan", "", "", "ann", false},
+      {"/plan", "", "guess", "ann", false},
+      {"/reserve", R"({"agent_id":"ann"})", "token-of-ann", "", true},
+      {"/reserve", R"({"agent_id":"ann"})", "token-of-bob", "", false},
+      {"/reserve", R"({"agent_id":"ann"})", "", "ann", false},
   };
   for (const auto& c : kCases) {
     Request request = To(Method::kPost, c.target, c.body);

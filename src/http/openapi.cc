@@ -230,8 +230,10 @@ Object Operation(const Route& route) {
   tags.push_back(String(Tag(route.path)));
   operation.emplace("tags", std::move(tags));
   operation.emplace("security", Security(route));
-  // With --require-agent-token it takes the token of that agent.
-  if (route.actor != ActorFrom::kNobody) operation.emplace("x-acts-as-agent", true);
+  // With --require-agent-token it takes the token of that agent, and of an author if it names one.
+  const bool may_name_nobody =
+      route.actor == ActorFrom::kNobody || route.actor == ActorFrom::kAuthor;
+  if (!may_name_nobody) operation.emplace("x-acts-as-agent", true);
   if (Array parameters = Parameters(route); !parameters.empty()) {
     operation.emplace("parameters", std::move(parameters));
   }

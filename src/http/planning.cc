@@ -48,7 +48,7 @@ Answer PostPlan(App& app, Request& request, PlanKind kind) {
       .kind = kind, .project = request.project.value_or(""), .id = std::move(body.id).value_or("")};
   IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json));
   IL_CO_TRY(std::string json,
-            co_await app.planning.Create(std::move(ref), std::move(change), request.caller.agent));
+            co_await app.planning.Create(std::move(ref), std::move(change), request.actor));
   co_return Response::Json(201, std::move(json));
 }
 
@@ -82,13 +82,13 @@ Answer PutPlan(App& app, Request& request, PlanKind kind) {
   PlanRef ref = RefOf(request, kind);
   IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json));
   IL_CO_TRY(std::string json,
-            co_await app.planning.Update(std::move(ref), std::move(change), request.caller.agent));
+            co_await app.planning.Update(std::move(ref), std::move(change), request.actor));
   co_return Response::Json(200, std::move(json));
 }
 
 Answer DeletePlan(App& app, Request& request, PlanKind kind) {
   PlanRef ref = RefOf(request, kind);
-  IL_CO_TRY_VOID(co_await app.planning.Remove(std::move(ref), request.caller.agent));
+  IL_CO_TRY_VOID(co_await app.planning.Remove(std::move(ref), request.actor));
   Response response;
   response.status = 204;
   co_return response;
@@ -120,7 +120,7 @@ Answer PostAssign(App& app, Request& request) {
   PlanRef task = RefOf(request, PlanKind::kTask);
   std::string agent = std::move(body.agent).value_or("");
   IL_CO_TRY(std::string json,
-            co_await app.planning.Assign(std::move(task), std::move(agent), request.caller.agent));
+            co_await app.planning.Assign(std::move(task), std::move(agent), request.actor));
   co_return Response::Json(200, std::move(json));
 }
 
@@ -132,9 +132,8 @@ IL_JSON_FIELDS(SpecBody, spec_id)
 Answer PostInsightLink(App& app, Request& request) {
   IL_CO_TRY(SpecBody body, DecodeBody<SpecBody>(request));
   PlanRef insight = RefOf(request, PlanKind::kInsight);
-  IL_CO_TRY(const bool there,
-            co_await app.planning.LinkInsight(std::move(insight), std::move(body.spec_id),
-                                              request.caller.agent));
+  IL_CO_TRY(const bool there, co_await app.planning.LinkInsight(
+                                  std::move(insight), std::move(body.spec_id), request.actor));
   Response response;
   // Clients count on a 200 here; the header tells who looks.
   if (!there) response.headers.Add(kNotice, "nothing was linked: there is no such insight");
@@ -155,14 +154,14 @@ domain::CujLink LinkOf(const Request& request, FeatureBody body) {
 Answer PostCujLink(App& app, Request& request) {
   IL_CO_TRY(FeatureBody body, DecodeBody<FeatureBody>(request));
   domain::CujLink link = LinkOf(request, std::move(body));
-  IL_CO_TRY_VOID(co_await app.planning.LinkCuj(std::move(link), request.caller.agent));
+  IL_CO_TRY_VOID(co_await app.planning.LinkCuj(std::move(link), request.actor));
   co_return Response{};
 }
 
 Answer PostCujUnlink(App& app, Request& request) {
   IL_CO_TRY(FeatureBody body, DecodeBody<FeatureBody>(request));
   domain::CujLink link = LinkOf(request, std::move(body));
-  IL_CO_TRY_VOID(co_await app.planning.UnlinkCuj(std::move(link), request.caller.agent));
+  IL_CO_TRY_VOID(co_await app.planning.UnlinkCuj(std::move(link), request.actor));
   co_return Response{};
 }
 
@@ -239,6 +238,7 @@ class Rows {
                        .handler = Of<kKind>::Post,
                        .summary = Summary("Adds one to the {}.", info),
                        .project = ProjectFrom::kBodyExact,
+                       .actor = ActorFrom::kAuthor,
                        .body = BodyKind::kJson,
                        .success = 201,
                        .body_schema = Of<kKind>::NewSchema,
@@ -265,6 +265,7 @@ class Rows {
            .handler = Of<kKind>::Put,
            .summary = Summary("Changes one of the {}: what the body does not name stays.", info),
            .project = ProjectFrom::kBodyOrKey,
+           .actor = ActorFrom::kAuthor,
            .body = BodyKind::kJson,
            .body_schema = Of<kKind>::ChangeSchema,
            .answer_schema = Of<kKind>::Schema});
@@ -275,6 +276,7 @@ class Rows {
                        .handler = Of<kKind>::Delete,
                        .summary = Summary("Removes one of the {}, if it is there.", info),
                        .project = ProjectFrom::kQuery,
+                       .actor = ActorFrom::kAuthor,
                        .success = 204,
                        .query = kItemQuery});
   }
@@ -290,6 +292,7 @@ class Rows {
                        .handler = handler,
                        .summary = summary,
                        .project = ProjectFrom::kQuery,
+                       .actor = ActorFrom::kAuthor,
                        .body = BodyKind::kJson,
                        .body_schema = body_schema,
                        .query = kItemQuery});

@@ -162,6 +162,7 @@ Result<std::string> FindActor(const Route& route, const Request& request) {
       return std::move(body.agent_id).value_or("");
     }
     case ActorFrom::kCaller:
+    case ActorFrom::kAuthor:
       return request.caller.agent;
     case ActorFrom::kPathId:
       return request.Param("id");
@@ -195,6 +196,7 @@ Result<void> Prepare(const Route& route, Request& request, const auth::AccessRul
   IL_TRY(request.project, FindProject(route.project, request));
   IL_TRY(request.actor, FindActor(route, request));
   if (route.actor == ActorFrom::kNobody) return {};
+  if (route.actor == ActorFrom::kAuthor && request.actor.empty()) return {};
   return RefuseImpostor(request, rules);
 }
 

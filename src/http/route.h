@@ -47,6 +47,7 @@ enum class ActorFrom : std::uint8_t {
   kPathId,       // the path's {id}
   kCaller,       // the caller's own: X-Agent-ID
   kRecipient,    // the body's `agent`, else the query's, else the caller's own; trimmed
+  kAuthor,       // the caller's own if it names one: what is written tells by whom, or by nobody
 };
 
 // What the request's body must be. The dispatcher parses it into Request::json.
