@@ -514,6 +514,22 @@ TEST_F(PlantedTest, ALinkedDirectoryAndAHardLinkAreRefused) {
   ExpectRefused({}, "hard links");
 }
 
+// Clients look for the socket in /var/run, which is a link to /run: so where a directory leads to
+// is its owner's word, and only what stands in the place of the socket itself is not believed.
+TEST_F(PlantedTest, ASocketMayLieBelowALinkedDirectory) {
+  std::filesystem::create_directory(File("real"));
+  std::filesystem::create_directory_symlink("real", File("linked"));
+  const auto server = Start({"--socket=linked/s.sock"});
+  EXPECT_TRUE(std::filesystem::is_socket(File("real/s.sock")));
+  const auto answer = HttpClient::Unix(File("linked/s.sock")).Get("/health");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(File("real")));
+  std::filesystem::create_symlink("../precious", File("real/s.sock"));
+  ExpectRefused({"--socket=linked/s.sock"}, "not a socket");
+}
+
 // A dead socket of somebody else, in a directory where only its owner may remove it.
 TEST_F(PlantedTest, ASocketLeftByAnotherUserIsNotTakenOver) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -9,8 +9,8 @@ The directory has what the suite recorded (testing/http_record.h, testing/temp_d
                     databases, locks; and keys files, whose keys are secrets too
 
 A secret is at fault wherever it stands in those files, apart from the keys files themselves and the
-output of `intermute init`, whose purpose it is; in a text of a WebSocket; and in an answer, apart
-from the one that hands a token out. One that is too short to be told from a common word is a fault
+output of `intermute init`, whose purpose it is; in a text of a WebSocket; and in an answer, its
+Location included, apart from the token that registration hands out. One that is too short to be told from a common word is a fault
 of the test that chose it.
 """
 
@@ -54,6 +54,17 @@ def may_hold_none(file):
         return not (file.name.startswith("stdout") and text.read(9) == b"project: ")
 
 
+def told(line):
+    """What an answer says that may hold no secret."""
+    try:
+        answer = json.loads(line)
+    except ValueError:  # check_answers.py says so
+        return line
+    hands_out = answer["method"] == "POST" and answer["target"].split("?")[0] == "/api/agents"
+    body = TOKEN.sub("", answer["body"]) if hands_out else answer["body"]
+    return f"{answer['location']}\n{body}"
+
+
 def shown(secret):
     """Enough of it to find it, and not more: this goes into a log too."""
     return f"{secret[:4].decode(errors='replace')}… ({len(secret)} bytes)"
@@ -82,19 +93,13 @@ class Suite:
         for file in files:
             if is_keys_file(file):
                 secrets |= keys_of(file.read_bytes())
-        bodies = []
-        for line in answers:
-            try:
-                bodies.append(json.loads(line)["body"])
-            except ValueError:  # check_answers.py says so
-                bodies.append(line)
         self.secrets += len(secrets)
         for secret in sorted(secrets):
             if len(secret) < SHORTEST:
                 self.faults.append(f"{pid}: the secret {secret!r} is too short to search for")
         secrets = {s for s in secrets if len(s) >= SHORTEST}
-        for number, body in enumerate(bodies, 1):
-            self.blame(f"{pid}.jsonl:{number}", TOKEN.sub("", body).encode(), secrets)
+        for number, line in enumerate(answers, 1):
+            self.blame(f"{pid}.jsonl:{number}", told(line).encode(), secrets)
         self.blame(f"{pid}.texts", self.read(f"{pid}.texts"), secrets)
         for file in self.suspects([f for f in files if may_hold_none(f)], secrets):
             self.blame(file.relative_to(self.directory), file.read_bytes(), secrets)

@@ -11,6 +11,7 @@ import check_secrets
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmE"
 KEY = "open-sesame"
+GIVEN = json.dumps({"agent_id": "a", "token": TOKEN}, separators=(",", ":"))
 
 
 class SecretsTest(unittest.TestCase):
@@ -21,12 +22,13 @@ class SecretsTest(unittest.TestCase):
         self.files = self.root / "written" / "7-1"
         self.files.mkdir(parents=True)
         (self.root / "7.secrets").write_text(f"{KEY}\n{TOKEN}\n")
-        self.answer(json.dumps({"agent_id": "a", "token": TOKEN}, separators=(",", ":")))
+        self.answer(GIVEN, method="POST", target="/api/agents?x=y")
         (self.files / "stderr-1.txt").write_text("INFO starting\n")
 
-    def answer(self, body):
+    def answer(self, body, method="GET", target="/api/agents", location=""):
+        line = {"method": method, "target": target, "location": location, "body": body}
         with (self.root / "7.jsonl").open("a") as file:
-            file.write(json.dumps({"body": body}) + "\n")
+            file.write(json.dumps(line) + "\n")
 
     def faults(self):
         return check_secrets.check(self.root)[0]
@@ -54,6 +56,15 @@ class SecretsTest(unittest.TestCase):
 
     def test_a_secret_in_an_answer_is_found(self):
         self.answer(json.dumps({"error": "unauthorized", "message": f"no key {KEY}"}))
+        self.assertEqual(len(self.faults()), 1)
+
+    def test_only_registration_hands_a_token_out(self):
+        self.answer(GIVEN)
+        self.answer(GIVEN, method="POST", target="/api/agents/a/heartbeat")
+        self.assertEqual(len(self.faults()), 2)
+
+    def test_a_secret_in_a_location_is_found(self):
+        self.answer("", location=f"/api/agents/{TOKEN}")
         self.assertEqual(len(self.faults()), 1)
 
     def test_a_secret_in_a_text_of_a_websocket_is_found(self):
