@@ -188,6 +188,15 @@ class Rounds {
     }
   }
 
+  // What turns that do not count gave is forgotten.
+  void Keep(const Turns& turns) {
+    for (std::vector<double>* values : {&per_s_, &bytes_, &cpu_}) *values = turns.Counted(*values);
+    for (std::size_t i = 0; i < kParts.size(); ++i) {
+      reads_[i] = turns.Counted(reads_[i]);
+      writes_[i] = turns.Counted(writes_[i]);
+    }
+  }
+
   double per_s() const { return Middle(per_s_); }
   const std::vector<double>& rates() const { return per_s_; }  // in their order
   double bytes() const { return Middle(bytes_); }
@@ -198,11 +207,6 @@ class Rounds {
   double write(std::size_t part) const { return Middle(writes_[part]); }
 
  private:
-  static double Middle(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  }
-
   std::vector<double> per_s_;
   std::vector<double> bytes_;
   std::vector<double> cpu_;
@@ -227,9 +231,7 @@ void ReportMixed(ServerProcess& server) {
   MixedLoad load(agents);
   MixedLoad from_memory(agents);
   MixedLoad from_bare(agents);
-  load.Run(server.port(), milliseconds(0), kMeasured);  // until inboxes are as full as they get
-  load.ForgetSamples();
-  load.Run(server.port(), milliseconds(0), kWarmUp);
+  load.Run(server.port(), kMeasured, kMeasured);  // first until inboxes are as full as they get
   const std::vector<MemoryAnswer> answers = AnswersFrom(load);
   const MemoryServer memory(answers);
   const BareServer bare(answers);
@@ -247,6 +249,8 @@ void ReportMixed(ServerProcess& server) {
   turns.ReportRates(name, real.rates(), "requests/s", "the same from a bare epoll loop",
                     bare_rounds.rates());
   turns.ReportStolen(name);
+  real.Keep(turns);
+  memory_rounds.Keep(turns);
   Report({name + ", bytes of an answer", real.bytes(), "bytes", "those from memory",
           memory_rounds.bytes()});
   Report({name + ", processor time of the server", real.cpu_micros(), "us",

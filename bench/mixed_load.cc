@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using testing::HttpClient;
 
-constexpr std::size_t kSamplesMax = 200;
+constexpr std::size_t kSamplesMax = 1000;
 constexpr int kThreads = 100;
 constexpr std::string_view kProject = "bench";
 
@@ -252,7 +252,8 @@ void MixedLoad::Impl::Count(const Agent& agent, const Head& head, Clock::time_po
 void MixedLoad::Impl::Answered(Agent& agent, const Head& head) {
   const std::string_view body = std::string_view(agent.received).substr(head.head_bytes);
   auto& samples = samples_[static_cast<std::size_t>(agent.asked)];
-  if (samples.size() < kSamplesMax) samples.push_back({head.status, std::string(body)});
+  const bool in_time = agent.asked_at >= begin_;
+  if (in_time && samples.size() < kSamplesMax) samples.push_back({head.status, std::string(body)});
   if (agent.asked == Kind::kInbox) agent.cursor = Member(body, "\"cursor\":");
   if (agent.asked == Kind::kReserve) agent.reservation = Member(body, "{\"id\":");
   if (agent.asked == Kind::kRelease) agent.reservation.clear();
@@ -307,8 +308,6 @@ MixedLoad::Measured MixedLoad::Run(std::uint16_t port, std::chrono::milliseconds
 const std::array<std::vector<MixedLoad::Answer>, kKinds>& MixedLoad::samples() const {
   return impl_->samples();
 }
-
-void MixedLoad::ForgetSamples() { impl_->samples() = {}; }
 
 double Percentile(const std::vector<double>& sorted, double part) {
   if (sorted.empty()) return 0;

@@ -64,9 +64,8 @@ class MixedLoad {
   Measured Run(std::uint16_t port, std::chrono::milliseconds warm_up,
                std::chrono::milliseconds measured);
 
-  // Some of the first answers to each kind, since the start or since they were forgotten.
+  // Answers to each kind, the first thousand that were measured.
   const std::array<std::vector<Answer>, kKinds>& samples() const;
-  void ForgetSamples();
 
  private:
   class Impl;

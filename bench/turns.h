@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <fstream>
 #include <functional>
@@ -27,6 +28,11 @@ inline double StolenSeconds() {
   double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
   file >> word >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal;
   return steal / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+inline double Middle(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
 }
 
 // A comparison in turns: each measures a figure and its limit side by side, since what a machine
@@ -58,6 +64,13 @@ class Turns {
     counted_.resize(wanted);
   }
 
+  // Of one value for every turn in order, those of the turns that count.
+  std::vector<double> Counted(std::span<const double> of_all) const {
+    std::vector<double> values;
+    for (const std::size_t turn : counted_) values.push_back(of_all[turn]);
+    return values;
+  }
+
   // Reports rates that stood side by side, one of each for every turn in order: the turn with the
   // middle ratio of those that count, and of all. Between them the fastest of each side: what else
   // runs on a machine makes turns slower, so these are near to what it gives when it is left alone,
@@ -74,18 +87,14 @@ class Turns {
 
   // Reports how many turns it took, and the share of time that was stolen in the middle one.
   void ReportStolen(const std::string& name) const {
-    Report({name + ", turns", static_cast<double>(stolen_.size()), "turns", "those that count",
-            static_cast<double>(counted_.size())});
+    const auto quiet = std::ranges::count_if(stolen_, [](double part) { return part <= kQuiet; });
+    Report({name + ", turns", static_cast<double>(stolen_.size()), "turns", "quiet ones",
+            static_cast<double>(quiet)});
     Report({name + ", stolen in turns that count", 100 * Middle(Counted(stolen_)), "%", "in all",
             100 * Middle(stolen_)});
   }
 
  private:
-  static double Middle(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  }
-
   static void ReportMiddle(std::string_view name, std::span<const double> figures,
                            std::string_view unit, std::string_view limit,
                            std::span<const double> limits) {
@@ -96,12 +105,6 @@ class Turns {
     std::ranges::sort(by_ratio);
     const std::size_t middle = by_ratio[by_ratio.size() / 2].second;
     Report({name, figures[middle], unit, limit, limits[middle]});
-  }
-
-  std::vector<double> Counted(std::span<const double> of_all) const {
-    std::vector<double> values;
-    for (const std::size_t turn : counted_) values.push_back(of_all[turn]);
-    return values;
   }
 
   SystemClock clock_;
