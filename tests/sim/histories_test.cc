@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_text.h"
 #include "db/sqlite/connection.h"
 #include "json/parse.h"
 #include "json/value.h"
@@ -59,7 +60,8 @@ Seen SeenIn(const json::Value& value) {
           .agent = Text(object, "agent_id"),
           .pattern = Text(object, conflict ? "pattern" : "path_pattern"),
           .exclusive = object.at("exclusive").as_bool(),
-          .fence = object.at("fence").as_int64()};
+          .fence = object.at("fence").as_int64(),
+          .expires_at = ParseRfc3339(Text(object, "expires_at")).value().micros};
 }
 
 bool IsOutcomeUnknown(const HttpAnswer& answer) {
@@ -246,19 +248,6 @@ milliseconds TimeToPlay() {
   return std::chrono::seconds(seconds);
 }
 
-// Kills it, now and then stops it in good order, at a moment that the seed chose.
-void End(ServerProcess& server, std::mt19937_64& rng) {
-  // Now and then long enough for somebody to have waited in vain.
-  const auto moment = milliseconds(50 + Below(rng, Below(rng, 8) == 0 ? 2000 : 400));
-  EXPECT_FALSE(server.process().Wait(moment)) << server.process().Stderr();
-  if (Below(rng, 4) == 0) {
-    EXPECT_EQ(server.Stop(), 0) << server.process().Stderr();
-  } else {
-    server.process().Signal(SIGKILL);
-    EXPECT_EQ(server.process().Wait(ServerProcess::kPatience), 128 + SIGKILL);
-  }
-}
-
 // Sixteen clients and the lives of one server, all on the file in `directory`.
 class Game {
  public:
@@ -273,7 +262,7 @@ class Game {
     ++lives_;
     testing::OnThreads(kClients + 1, [&](int number) {
       if (number == kClients) {
-        End(server, rng_);
+        End(server);
       } else {
         clients_[static_cast<std::size_t>(number)]->PlayUntilTheEnd(server);
       }
@@ -289,13 +278,21 @@ class Game {
 
   // What integrity_check says of the file. The server is down.
   std::string Integrity() const {
-    const auto connection = sqlite::Connection::Open({.path = directory_ / "test.db"}).value();
-    return connection->One(kIntegrity, [](const db::Row& row) { return row.String(0); })
+    return OpenFile()
+        ->One(kIntegrity, [](const db::Row& row) { return row.String(0); })
         .value()
         .value_or("");
   }
 
   int lives() const { return lives_; }
+  // Calls that a kill left without an answer: they had begun when it came.
+  std::int64_t CountOutAtKills() const {
+    return std::ranges::count_if(TakeHistory(), [this](const Operation& one) {
+      return one.heard == Heard::kNothing && std::ranges::any_of(kills_, [&](std::int64_t kill) {
+               return one.begin < kill && kill < one.end;
+             });
+    });
+  }
   std::int64_t turned_away() const {
     std::int64_t sum = 0;
     for (const auto& client : clients_) sum += client->turned_away();
@@ -312,12 +309,34 @@ class Game {
     return history;
   }
 
+  // Changes the file as no server would. The server is down.
+  void Tamper(std::string_view script) const { ASSERT_TRUE(OpenFile()->RunScript(script).ok()); }
+
  private:
+  // Kills it, now and then stops it in good order, at a moment that the seed chose.
+  void End(ServerProcess& server) {
+    // Now and then long enough for somebody to have waited in vain.
+    const auto moment = milliseconds(50 + Below(rng_, Below(rng_, 8) == 0 ? 2000 : 400));
+    EXPECT_FALSE(server.process().Wait(moment)) << server.process().Stderr();
+    if (lives_ > 1 && Below(rng_, 4) == 0) {
+      EXPECT_EQ(server.Stop(), 0) << server.process().Stderr();
+    } else {
+      kills_.push_back(++ticks_);
+      server.process().Signal(SIGKILL);
+      EXPECT_EQ(server.process().Wait(ServerProcess::kPatience), 128 + SIGKILL);
+    }
+  }
+
+  std::unique_ptr<sqlite::Connection> OpenFile() const {
+    return sqlite::Connection::Open({.path = directory_ / "test.db"}).value();
+  }
+
   const std::filesystem::path directory_;
   std::mt19937_64 rng_{testing::TestSeed()};
   std::atomic<std::int64_t> ticks_ = 0;
   std::vector<std::unique_ptr<Client>> clients_;
   int lives_ = 0;
+  std::vector<std::int64_t> kills_;  // when
 };
 
 TEST(HistoriesTest, SomeOrderExplainsWhatClientsOfAMortalServerHeard) {
@@ -329,6 +348,7 @@ TEST(HistoriesTest, SomeOrderExplainsWhatClientsOfAMortalServerHeard) {
   ASSERT_NO_FATAL_FAILURE(game.PlayOperations(100));
   const History history = game.TakeHistory();
   const auto unheard = std::ranges::count(history, Heard::kNothing, &Operation::heard);
+  const std::int64_t out = game.CountOutAtKills();
   const auto judging = std::chrono::steady_clock::now();
   const Judgement judgement = CheckGroups(history);
   const std::string why = judgement.explanation + CheckFences(history).value_or("");
@@ -339,14 +359,23 @@ TEST(HistoriesTest, SomeOrderExplainsWhatClientsOfAMortalServerHeard) {
   });
   const auto gave_up = std::ranges::count(history, Heard::kGaveUp, &Operation::heard);
   std::printf(
-      "%zu operations, %d lives of the server, %td answers never heard, %lld turned away, %td "
-      "granted to who would have waited, %td waited for each other, at most %zu configurations, "
-      "judged in %lld ms\n",
-      history.size(), game.lives(), unheard, static_cast<long long>(game.turned_away()), waited,
-      gave_up, judgement.configurations_max, static_cast<long long>(judged.count()));
+      "%zu operations, %d lives of the server, %td answers never heard, %lld of them when it was "
+      "killed, %lld turned away, %td granted to who would have waited, %td "
+      "waited for each other, at most %zu configurations, judged in %lld ms\n",
+      history.size(), game.lives(), unheard, static_cast<long long>(out),
+      static_cast<long long>(game.turned_away()), waited, gave_up, judgement.configurations_max,
+      static_cast<long long>(judged.count()));
   for (const Heard heard : {Heard::kDone, Heard::kConflict, Heard::kForbidden, Heard::kGone}) {
     EXPECT_GT(std::ranges::count(history, heard, &Operation::heard), 0) << "nobody heard it";
   }
+  for (const Call call :
+       {Call::kReserve, Call::kRenew, Call::kRelease, Call::kTransfer, Call::kLook}) {
+    const bool done = std::ranges::any_of(history, [call](const Operation& one) {
+      return one.call == call && one.heard == Heard::kDone;
+    });
+    EXPECT_TRUE(done) << "never done: call " << static_cast<int>(call);
+  }
+  EXPECT_GT(out, 0) << "no kill came while somebody waited for an answer";
   EXPECT_EQ(game.Integrity(), "ok");
   EXPECT_TRUE(why.empty()) << why << "the whole history is in " << WriteDown(history, why);
 }
@@ -369,6 +398,20 @@ TEST(HistoriesTest, AServerThatLosesItsLastLifeIsFoundOut) {
   ASSERT_NO_FATAL_FAILURE(game.PlayOperations(200));
   EXPECT_FALSE(CheckGroups(game.TakeHistory()).linearizable);
   EXPECT_TRUE(CheckFences(game.TakeHistory()));
+}
+
+// Ids, owners and fences are as they were told; only how long it lasts is not.
+TEST(HistoriesTest, AServerThatLosesRenewalsIsFoundOut) {
+  const testing::TempDir directory;
+  Game game(directory.path());
+  ASSERT_NO_FATAL_FAILURE(game.PlayOperations(200));
+  EXPECT_TRUE(CheckGroups(game.TakeHistory()).linearizable);
+  constexpr std::string_view kHourLess =
+      "UPDATE reservations SET expires_at = expires_at - 3600000000 WHERE released_at IS NULL";
+  ASSERT_NO_FATAL_FAILURE(game.Tamper(kHourLess));
+  ASSERT_NO_FATAL_FAILURE(game.PlayOperations(200));
+  EXPECT_FALSE(CheckGroups(game.TakeHistory()).linearizable);
+  EXPECT_EQ(CheckFences(game.TakeHistory()).value_or(""), "");
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ std::string Text(const Operation& operation) {
   text += fmt::format(" -> {}", Name(operation.heard));
   if (operation.waiters > 0) text += fmt::format(" {} waiters", operation.waiters);
   for (const Seen& one : operation.seen) {
-    text += fmt::format(" {{id={} agent={} {} {} fence={}}}", one.id, one.agent, one.pattern,
-                        Name(one.exclusive), one.fence);
+    text += fmt::format(" {{id={} agent={} {} {} fence={} until {}}}", one.id, one.agent,
+                        one.pattern, Name(one.exclusive), one.fence, one.expires_at);
   }
   return text;
 }

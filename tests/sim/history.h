@@ -16,6 +16,7 @@ struct Seen {
   std::string pattern;
   bool exclusive = false;
   std::int64_t fence = 0;
+  std::int64_t expires_at = 0;  // microseconds since 1970, by the server's clock
 };
 
 enum class Call : std::uint8_t { kReserve, kRenew, kRelease, kTransfer, kLook };

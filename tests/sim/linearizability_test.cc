@@ -26,7 +26,16 @@ struct Span {
 
 Seen Of(std::string agent, std::int64_t fence, std::string id, std::string pattern = "g/a",
         bool exclusive = true) {
-  return {std::move(id), std::move(agent), std::move(pattern), exclusive, fence};
+  return {.id = std::move(id),
+          .agent = std::move(agent),
+          .pattern = std::move(pattern),
+          .exclusive = exclusive,
+          .fence = fence,
+          .expires_at = 100};
+}
+Seen Until(std::int64_t expires_at, Seen seen) {
+  seen.expires_at = expires_at;
+  return seen;
 }
 
 Operation Reserve(Span span, const Seen& got) {
@@ -148,6 +157,63 @@ TEST(LinearizabilityTest, AnAcknowledgedWriteThatIsLostIsFound) {
   ExpectRefused({Reserve({1, 2}, held), Reserve({3, 4}, Of("ada", 2, "r2"))});
 }
 
+TEST(LinearizabilityTest, ARenewalThatIsLostIsFound) {
+  const Seen held = Of("ada", 1, "r1");
+  const Seen longer = Until(150, held);
+  const History renewed = {Reserve({1, 2}, held),
+                           Renew({3, 4}, "ada", "r1", Heard::kDone, {longer})};
+  const History refreshed = {Reserve({1, 2}, held), Reserve({3, 4}, longer)};
+  for (const History& history : {renewed, refreshed}) {
+    const auto then = [&](const Operation& next) {
+      History longer_history = history;
+      longer_history.push_back(next);
+      return longer_history;
+    };
+    for (const Seen& seen : {held, longer, Until(151, held)}) {
+      const auto expect = seen.expires_at == 150 ? ExpectExplained : ExpectRefused;
+      expect(then(Look({5, 6}, {seen})));
+      expect(then(Refused({5, 6}, "bob", {seen})));
+      Seen given = Until(seen.expires_at, Of("bob", 2, "r1"));
+      expect(then(Transfer({5, 6}, "ada", "bob", "r1", Heard::kDone, {given})));
+    }
+    // The next one begins where this one ended.
+    ExpectRefused(then(Renew({5, 6}, "ada", "r1", Heard::kDone, {Until(149, held)})));
+    ExpectRefused(then(Reserve({5, 6}, Until(149, held))));
+    ExpectExplained(then(Renew({5, 6}, "ada", "r1", Heard::kDone, {Until(160, held)})));
+  }
+  // A transfer changes nothing of it.
+  const Seen given = Until(150, Of("bob", 2, "r1"));
+  ExpectRefused({Reserve({1, 2}, held), Transfer({3, 4}, "ada", "bob", "r1", Heard::kNothing),
+                 Look({5, 6}, {given})});
+  // Somebody saw it, and then it was as before.
+  ExpectRefused({Reserve({1, 2}, held), Renew({3, 10}, "ada", "r1", Heard::kDone, {longer}),
+                 Look({4, 5}, {longer}), Look({6, 7}, {held})});
+}
+
+TEST(LinearizabilityTest, ARenewalThatWasNeverHeardOfMayHaveHappenedOrNot) {
+  const Seen held = Of("ada", 1, "r1");
+  const Seen longer = Until(150, held);
+  for (const Operation& unheard :
+       {Renew({3, 4}, "ada", "r1", Heard::kNothing), ReserveUnheard({3, 4}, "ada")}) {
+    const History begun = {Reserve({1, 2}, held), unheard};
+    const auto then = [&](const Seen& first, const Seen& second) {
+      History history = begun;
+      history.push_back(Look({5, 6}, {first}));
+      history.push_back(Look({7, 8}, {second}));
+      return history;
+    };
+    ExpectExplained(then(held, held));
+    ExpectExplained(then(longer, longer));
+    ExpectRefused(then(Until(99, held), Until(99, held)));
+    ExpectRefused(then(held, longer));
+    ExpectRefused(then(longer, held));
+    ExpectRefused(then(longer, Until(151, held)));
+  }
+  // Of a grant that nobody heard of the first answer tells the end.
+  ExpectExplained({ReserveUnheard({1, 2}, "ada"), Look({3, 4}, {longer}), Look({5, 6}, {longer})});
+  ExpectRefused({ReserveUnheard({1, 2}, "ada"), Look({3, 4}, {longer}), Look({5, 6}, {held})});
+}
+
 TEST(LinearizabilityTest, ARefusalWithoutReasonIsFound) {
   const Seen held = Of("ada", 1, "r1");
   ExpectRefused({Refused({1, 2}, "bob", {held}), Reserve({3, 4}, held)});
@@ -214,6 +280,17 @@ TEST(LinearizabilityTest, WhatIsHandedToWhoHoldsTheSameBecomesPartOfThat) {
   const Seen moved = shared("bob", 3, "r1");
   ExpectRefused(then(moved, {moved}));
   ExpectRefused(then(moved, {moved, shared("bob", 2, "r2")}));
+  // Until the later of both ends, whichever it is.
+  const auto ends = [&](std::int64_t handed, std::int64_t own, std::int64_t both) {
+    return History{Reserve({1, 2}, Until(handed, shared("ada", 1, "r1"))),
+                   Reserve({3, 4}, Until(own, shared("bob", 2, "r2"))),
+                   Transfer({5, 6}, "ada", "bob", "r1", Heard::kDone, {Until(both, one)})};
+  };
+  ExpectExplained(ends(100, 150, 150));
+  ExpectExplained(ends(150, 100, 150));
+  ExpectRefused(ends(150, 100, 100));
+  ExpectRefused(ends(100, 150, 100));
+  ExpectRefused(ends(100, 150, 151));
 }
 
 TEST(LinearizabilityTest, WhatWasNeverHeardOfMayHaveHappenedOrNot) {
@@ -307,8 +384,9 @@ History RandomHistory(std::mt19937_64& rng) {
   const std::vector<std::string> patterns = {"g/a", "g/*"};
   const std::vector<std::string> ids = {"r1", "r2"};
   const auto some_seen = [&] {
-    return Of(agents[Below(rng, 2)], static_cast<std::int64_t>(1 + Below(rng, 3)),
-              ids[Below(rng, 2)], patterns[Below(rng, 2)], Below(rng, 4) != 0);
+    const Seen seen = Of(agents[Below(rng, 2)], static_cast<std::int64_t>(1 + Below(rng, 3)),
+                         ids[Below(rng, 2)], patterns[Below(rng, 2)], Below(rng, 4) != 0);
+    return Until(static_cast<std::int64_t>(1 + Below(rng, 2)), seen);
   };
   std::vector<std::int64_t> ticks(12);
   for (std::size_t i = 0; i < ticks.size(); ++i) ticks[i] = static_cast<std::int64_t>(i);

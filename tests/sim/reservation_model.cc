@@ -12,7 +12,7 @@ bool Overlap(const std::string& a, const std::string& b) {
   return a == b || a.ends_with('*') || b.ends_with('*');
 }
 
-// Is the hold what the answer shows?
+// Is the hold what the answer shows, its end aside?
 bool Fits(const Hold& hold, const Seen& seen) {
   if (!hold.id.empty() && hold.id != seen.id) return false;
   if (hold.agent != seen.agent || hold.pattern != seen.pattern) return false;
@@ -21,10 +21,18 @@ bool Fits(const Hold& hold, const Seen& seen) {
   return seen.fence > hold.above && seen.fence < hold.below;
 }
 
-// From here on what was open of the hold is as the answer shows it.
+// Does it end when the answer says?
+bool EndFits(const Hold& hold, const Seen& seen) {
+  return seen.expires_at == hold.expires_at ||
+         (hold.may_expire_later && seen.expires_at > hold.expires_at);
+}
+
+// From here on the hold is as the answer shows it.
 void Learn(Reserved& state, Hold& hold, const Seen& seen) {
   hold.id = seen.id;
   hold.fence = seen.fence;
+  hold.expires_at = seen.expires_at;
+  hold.may_expire_later = false;
   state.last_fence = std::max(state.last_fence, seen.fence);
 }
 
@@ -44,20 +52,34 @@ std::optional<Reserved> Shown(Reserved state, const std::vector<Seen>& seen,
   if (static_cast<std::size_t>(count) != seen.size()) return std::nullopt;
   for (const Seen& one : seen) {
     Hold* const hold = Find(state, one);
-    if (hold == nullptr || !is_shown(*hold)) return std::nullopt;
+    if (hold == nullptr || !is_shown(*hold) || !EndFits(*hold, one)) return std::nullopt;
     Learn(state, *hold, one);
   }
   return state;
 }
 
-// A new fence for the hold: that of the answer, or an open one. False when the answer's is not new.
+// The hold lasts longer: until the answer's end, or an open one. False when the answer shows
+// another hold, or takes away from this one.
+bool Extend(Reserved& state, Hold& hold, const Operation& operation) {
+  if (operation.heard == Heard::kNothing) {
+    hold.may_expire_later = true;
+    return true;
+  }
+  const Seen& shown = operation.seen.front();
+  if (!Fits(hold, shown) || shown.expires_at < hold.expires_at) return false;
+  Learn(state, hold, shown);
+  return true;
+}
+
+// A new fence for the hold: that of the answer, or an open one. False when the answer's is not new,
+// or its end is not that of the hold.
 bool Grant(Reserved& state, Hold& hold, const Operation& operation) {
   hold.above = state.last_fence;
   hold.below = INT64_MAX;
   hold.fence = 0;
   if (operation.heard == Heard::kNothing) return true;
   const Seen& shown = operation.seen.front();
-  if (shown.fence <= state.last_fence) return false;
+  if (shown.fence <= state.last_fence || !EndFits(hold, shown)) return false;
   for (Hold& other : state.holds) {
     if (other.fence == 0 && &other != &hold) other.below = std::min(other.below, shown.fence);
   }
@@ -80,33 +102,32 @@ std::optional<Reserved> Reserve(const Reserved& before, const Operation& operati
     const bool refused = blocked || operation.waiters > 0;
     return refused ? Shown(before, operation.seen, in_the_way) : std::nullopt;
   }
-  if (blocked) return std::nullopt;
-  const bool heard = operation.heard == Heard::kDone;
-  if (std::ranges::any_of(before.holds, is_same)) {
-    if (!heard) return std::nullopt;  // the same again: no trace
-    Reserved after = before;
-    Hold* const hold = Find(after, operation.seen.front());
-    if (hold == nullptr || !is_same(*hold)) return std::nullopt;
-    Learn(after, *hold, operation.seen.front());
-    return after;
+  const bool heard = operation.heard != Heard::kNothing;
+  if (blocked || (heard && operation.heard != Heard::kDone)) return std::nullopt;
+  Reserved after = before;
+  const auto same = std::ranges::find_if(after.holds, is_same);
+  if (same != after.holds.end()) {
+    if (heard && Find(after, operation.seen.front()) != &*same) return std::nullopt;
+    return Extend(after, *same, operation) ? std::optional(std::move(after)) : std::nullopt;
   }
   Hold made{.id = "",
             .agent = operation.agent,
             .pattern = operation.pattern,
-            .exclusive = operation.exclusive};
+            .exclusive = operation.exclusive,
+            .may_expire_later = true};
   if (heard) {
     const std::string& id = operation.seen.front().id;
     if (std::ranges::count(before.holds, id, &Hold::id) > 0) return std::nullopt;
     made.id = id;
   }
-  Reserved after = before;
   if (!Grant(after, made, operation)) return std::nullopt;
   if (heard && !Fits(made, operation.seen.front())) return std::nullopt;
   after.holds.push_back(std::move(made));
   return after;
 }
 
-// A transfer of `handed` that succeeds. Whoever holds the same already has it once.
+// A transfer of `handed` that succeeds. Whoever holds the same already has it once, until the later
+// of both ends.
 std::optional<Reserved> HandOn(Reserved after, const Hold& handed, const Operation& operation) {
   const auto is_same = [&](const Hold& hold) {
     return handed.agent != operation.to_agent && hold.agent == operation.to_agent &&
@@ -119,6 +140,8 @@ std::optional<Reserved> HandOn(Reserved after, const Hold& handed, const Operati
   }
   const auto granted = std::ranges::find_if(
       after.holds, [&](const Hold& hold) { return is_same(hold) || hold.id == operation.id; });
+  granted->expires_at = std::max(granted->expires_at, handed.expires_at);
+  granted->may_expire_later = granted->may_expire_later || handed.may_expire_later;
   if (operation.heard != Heard::kNothing) {
     const std::string& shown = operation.seen.front().id;
     const bool open = granted->id.empty() && std::ranges::count(after.holds, shown, &Hold::id) == 0;
@@ -143,10 +166,8 @@ std::optional<Reserved> OfOne(const Reserved& before, const Operation& operation
     return operation.heard == Heard::kForbidden ? std::optional(std::move(after)) : std::nullopt;
   }
   if (operation.call == Call::kRenew) {
-    if (operation.heard != Heard::kDone || !Fits(*found, operation.seen.front()))
-      return std::nullopt;
-    Learn(after, *found, operation.seen.front());
-    return after;
+    if (heard && operation.heard != Heard::kDone) return std::nullopt;
+    return Extend(after, *found, operation) ? std::optional(std::move(after)) : std::nullopt;
   }
   if (operation.call == Call::kRelease) {
     if (heard && operation.heard != Heard::kDone) return std::nullopt;
@@ -174,6 +195,8 @@ std::string Reserved::Key() const {
     std::string& text = texts.emplace_back(" ");
     text.append(hold.id).append("|").append(hold.agent).append("|").append(hold.pattern);
     text.append(hold.exclusive ? "|exclusive|" : "|shared|").append(std::to_string(hold.fence));
+    text.append("|until ").append(std::to_string(hold.expires_at));
+    if (hold.may_expire_later) text.append(" or later");
     if (hold.fence != 0) continue;
     text.append("|").append(std::to_string(hold.above)).append("|");
     text.append(std::to_string(hold.below));

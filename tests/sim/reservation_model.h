@@ -16,7 +16,9 @@ namespace interlock::sim {
 // else such a refusal shows is not.
 //
 // What a client never heard of (Heard::kNothing) the model cannot know either: the id and the fence
-// of such a grant are open until some answer shows them.
+// of such a grant are open until some answer shows them. Nor does it know the server's clock: when
+// a lease ends is what the answer to the last grant or renewal said, and no write ends it sooner. A
+// renewal of which nothing was heard leaves open by how much later it ends.
 struct Hold {
   std::string id;  // "" = open
   std::string agent;
@@ -25,6 +27,8 @@ struct Hold {
   std::int64_t fence = 0;  // 0 = open; then it is above `above` and below `below`
   std::int64_t above = 0;
   std::int64_t below = INT64_MAX;
+  std::int64_t expires_at = 0;
+  bool may_expire_later = false;
 };
 
 struct Reserved {
