@@ -181,13 +181,16 @@ void Crowd::Heartbeat(Client& client) {
   const std::int64_t minutes = Below(2) == 0 ? 0 : static_cast<std::int64_t>(1 + Below(3));
   auto call = world_.server().agents.Heartbeat({.id = client.agent, .project = client.project},
                                                {.renew_minutes = minutes});
-  Launch<void>("heartbeat", std::move(call),
-               [this, &client, agent = client.agent](const Result<void>& seen) {
-                 if (seen.ok()) return;
-                 if (seen.error().code() == Errc::kNotFound && client.agent == agent) {
-                   client.agent.clear();
-                 }
-               });
+  const HoldsPromise::Renewal renewal{
+      .project = client.project, .agent = client.agent, .lease = std::chrono::minutes(minutes)};
+  Launch<void>("heartbeat", std::move(call), [this, &client, renewal](const Result<void>& seen) {
+    const bool renews = renewal.lease > Duration(0);
+    if (seen.ok() && renews) promises_.holds.Renewed(renewal, world_.write_began_at(), Now());
+    if (seen.ok()) return;
+    if (seen.error().code() == Errc::kNotFound && client.agent == renewal.agent) {
+      client.agent.clear();
+    }
+  });
 }
 
 void Crowd::Deregister(Client& client) {

@@ -97,6 +97,9 @@ void HoldsPromise::See(std::span<const HoldRow> rows, std::span<const LoggedEven
     if (old != before_.end() && old->second == row) continue;
     SeeFence(row, old == before_.end() ? nullptr : &old->second, now);
     if (ended_.contains(id)) violations_.Add("holds: back after its end: " + Text(row));
+    if (old != before_.end() && row.expires_at < old->second.expires_at) {
+      violations_.Add("holds: ends sooner than before: " + Text(row));
+    }
     if (row.expires_at <= now) continue;
     live_.insert(id);
     changed.push_back(&row);
@@ -149,6 +152,22 @@ void HoldsPromise::CheckPairs(const HoldRow& changed) {
 void HoldsPromise::SeeAgents(std::span<const AgentRow> living) {
   living_.clear();
   for (const AgentRow& agent : living) living_.emplace(agent.id, agent.last_seen);
+}
+
+void HoldsPromise::Renewed(const Renewal& renewal, Timestamp began, Timestamp now) {
+  for (const auto& [id, row] : rows_) {
+    if (row.project != renewal.project || row.agent != renewal.agent) continue;
+    const auto old = before_.find(id);
+    const bool held =
+        old != before_.end() && old->second.fence == row.fence && old->second.expires_at > now;
+    const bool disputed = std::ranges::any_of(before_, [&](const auto& other) {
+      return other.second.expires_at > began && Conflicts(row, other.second);
+    });
+    if (!held || disputed) continue;
+    ++renewals_checked_;
+    if (row.expires_at >= began + renewal.lease) continue;
+    violations_.Add("heartbeat: does not keep what its agent holds: " + Text(row));
+  }
 }
 
 // ---- TurnsPromise

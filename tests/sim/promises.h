@@ -99,7 +99,7 @@ class LogPromise {
 
 // No two agents hold overlapping paths at once, unless both share them; what ran out holds nothing,
 // from then on; a fence rises with every grant; the sweeper touches nothing that holds, nor what
-// belongs to an agent that was heard of.
+// belongs to an agent that was heard of; a heartbeat that renews keeps all that its agent holds.
 //
 // A claim ends when the clock first shows its end. A clock that is then set back does not bring it
 // to life: others may hold its paths by now.
@@ -112,7 +112,17 @@ class HoldsPromise {
   // living agents.
   void See(std::span<const HoldRow> rows, std::span<const LoggedEvent> events, Timestamp now);
   void SeeAgents(std::span<const AgentRow> living);
+  // A write of the last look, begun at `began` and over by `now`, was answered: all that the agent
+  // holds in the project is kept for `lease`. What was granted in that look is owed nothing, as it
+  // may have come later; neither is what two hold since a clock was set back.
+  struct Renewal {
+    std::string project;
+    std::string agent;
+    Duration lease;
+  };
+  void Renewed(const Renewal& renewal, Timestamp began, Timestamp now);
 
+  std::uint64_t renewals_checked() const { return renewals_checked_; }  // of one row each
   const std::map<std::string, HoldRow>& rows() const { return rows_; }
   const std::map<std::string, HoldRow>& rows_before() const { return before_; }  // the last look
   // An event says so.
@@ -141,6 +151,7 @@ class HoldsPromise {
   std::map<std::string, std::int64_t> fences_;  // the highest of each project, before this look
   std::map<std::string, std::set<std::int64_t>> new_fences_;  // of this look
   std::map<std::string, Timestamp> living_;                   // agents: when they were last seen
+  std::uint64_t renewals_checked_ = 0;
 };
 
 // Those who wait are served in the order they came.

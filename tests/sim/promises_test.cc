@@ -181,6 +181,17 @@ TEST_F(PromisesTest, HoldsNeitherVanishNorComeBack) {
   EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("back after its end")));
 }
 
+TEST_F(PromisesTest, NoLeaseGetsShorter) {
+  HoldRow row = Row("1", "a", "a/x");
+  See({row});
+  row.expires_at = kNow + minutes(20);
+  See({row});
+  EXPECT_THAT(TakeBroken(), IsEmpty());
+  row.expires_at = kNow + minutes(10);
+  See({row});
+  EXPECT_THAT(TakeBroken(), ElementsAre(HasSubstr("ends sooner than before: 1")));
+}
+
 TEST_F(PromisesTest, WhatHasEndedIsKnownWithItsPlaceInTheLog) {
   See({Row("1", "a", "a/x")});
   See({}, {{.cursor = 7, .type = "reservation.released", .entity_id = "1"}});
@@ -216,6 +227,62 @@ TEST_F(PromisesTest, SweeperTakesNothingThatHoldsOrWhoseOwnerLives) {
   swept.entity_id = "3";
   See({}, {swept});
   EXPECT_THAT(TakeBroken(), IsEmpty());
+}
+
+// What a heartbeat of "a" is found to break that renews for 15 minutes.
+class HeartbeatPromisesTest : public PromisesTest {
+ protected:
+  std::vector<std::string> Broken(const std::string& project = "p") {
+    promises_.holds.Renewed({.project = project, .agent = "a", .lease = minutes(15)}, now_, now_);
+    return TakeBroken();
+  }
+  const HoldRow held_ = Row("1", "a", "a/x");
+};
+
+TEST_F(HeartbeatPromisesTest, AllThatTheAgentHoldsIsKept) {
+  HoldRow other = Row("2", "a", "b/x");
+  other.fence = 2;
+  See({held_, other});
+  other.expires_at = kNow + minutes(15);
+  See({held_, other});
+  EXPECT_THAT(Broken(), ElementsAre(HasSubstr("does not keep what its agent holds: 1 of a")));
+  EXPECT_THAT(Broken("q"), IsEmpty());
+  HoldRow kept = held_;
+  kept.expires_at = kNow + minutes(15) - std::chrono::microseconds(1);
+  See({kept, other});
+  EXPECT_EQ(Broken().size(), 1U);
+  kept.expires_at = kNow + minutes(15);
+  See({kept, other});
+  EXPECT_THAT(Broken(), IsEmpty());
+  EXPECT_EQ(promises_.holds.renewals_checked(), 6U);
+}
+
+TEST_F(HeartbeatPromisesTest, WhatMayHaveComeLaterOrRanOutNeedNotBeKept) {
+  See({held_});  // granted in the same look
+  EXPECT_THAT(Broken(), IsEmpty());
+  HoldRow anew = held_;
+  anew.fence = 2;
+  See({anew});
+  EXPECT_THAT(Broken(), IsEmpty());
+  See({anew});
+  EXPECT_EQ(Broken().size(), 1U);
+  now_ = anew.expires_at;
+  See({anew});
+  EXPECT_THAT(Broken(), IsEmpty());
+  EXPECT_EQ(promises_.holds.renewals_checked(), 1U);
+}
+
+TEST_F(HeartbeatPromisesTest, WhatTwoHoldSinceAClockWasSetBackNeedNotBeKept) {
+  HoldRow theirs = Row("2", "b", "a/*");
+  theirs.fence = 2;
+  theirs.expires_at = kNow + minutes(5);
+  See({held_, theirs});
+  See({held_, theirs});
+  EXPECT_THAT(TakeBroken(), ::testing::Contains(HasSubstr("exclusion")));
+  EXPECT_THAT(Broken(), IsEmpty());
+  now_ = theirs.expires_at;
+  See({held_, theirs});
+  EXPECT_EQ(Broken().size(), 1U);
 }
 
 // ---- Turns

@@ -219,6 +219,7 @@ Simulation::Stats Simulation::stats() const {
   stats.faults = world_->faults();
   stats.log_moves = world_->log_moves();
   stats.turn_checks = promises_.turns.checks();
+  stats.renewal_checks = promises_.holds.renewals_checked();
   return stats;
 }
 
@@ -226,10 +227,11 @@ std::string Simulation::Describe() const {
   const Stats now = stats();
   std::string text = fmt::format(
       "seed {} step {} trace {:016x}: {} events, {} faults, {} restarts ({} power cuts), {} clock "
-      "jumps, {} calms, {} of them quiet, {} checks of turns, {} of the file, {} moves of the "
-      "log\n",
+      "jumps, {} calms, {} of them quiet, {} checks of turns, {} of renewals, {} of the file, "
+      "{} moves of the log\n",
       seed_, now.steps, trace_.hash(), now.events, now.faults, now.restarts, now.power_cuts,
-      now.jumps, now.calms, now.quiet_checks, now.turn_checks, now.integrity_checks, now.log_moves);
+      now.jumps, now.calms, now.quiet_checks, now.turn_checks, now.renewal_checks,
+      now.integrity_checks, now.log_moves);
   for (const std::string& violation : violations()) text += "BROKEN " + violation + "\n";
   return text;
 }

@@ -44,6 +44,7 @@ class Simulation {
     std::uint64_t calms = 0;
     std::uint64_t quiet_checks = 0;      // in calms, of those who wait and of those who listen
     std::uint64_t turn_checks = 0;       // of one who waits against a grant, or in a calm
+    std::uint64_t renewal_checks = 0;    // of what a heartbeat renewed, each row
     std::uint64_t integrity_checks = 0;  // of the file
     std::uint64_t log_moves = 0;         // into the file, between two batches
   };

@@ -29,6 +29,7 @@ struct Sum {
   std::uint64_t power_cuts = 0;
   std::uint64_t quiet_checks = 0;
   std::uint64_t turn_checks = 0;
+  std::uint64_t renewal_checks = 0;
   std::uint64_t integrity_checks = 0;
   std::uint64_t log_moves = 0;
 
@@ -40,6 +41,7 @@ struct Sum {
     power_cuts += simulation.stats().power_cuts;
     quiet_checks += simulation.stats().quiet_checks;
     turn_checks += simulation.stats().turn_checks;
+    renewal_checks += simulation.stats().renewal_checks;
     integrity_checks += simulation.stats().integrity_checks;
     log_moves += simulation.stats().log_moves;
   }
@@ -82,6 +84,7 @@ TEST(SimulationTest, PromisesHoldForEverySeed) {
   EXPECT_GT(sum.power_cuts, 0U);
   EXPECT_GT(sum.quiet_checks, 0U);
   EXPECT_GT(sum.turn_checks, 0U);
+  EXPECT_GT(sum.renewal_checks, 0U);
   EXPECT_GT(sum.integrity_checks, seeds);  // not only at the end of each
   EXPECT_GT(sum.log_moves, 0U);
   EXPECT_GT(sum.Count("wait", "ok"), 0U);
@@ -119,6 +122,7 @@ TEST(SimulationTest, WhatIsChangedBehindTheServersBackIsNoticed) {
       "DELETE FROM reservations WHERE released_at IS NULL",
       "UPDATE reservations SET released_at = NULL, version = version + 1",
       "UPDATE reservations SET agent = 'thief', version = version + 1",
+      "UPDATE reservations SET expires_at = expires_at - 1",
       "UPDATE fences SET last = 0",
       "DELETE FROM inbox",
   };
