@@ -81,7 +81,7 @@ class LogPromise {
   // What the log holds beyond what was seen, and up to where it was removed. `published`: up to
   // where everything was handed out; later events are never removed.
   void See(std::span<const LoggedEvent> later, Cursor pruned_through, Cursor published);
-  // After a restart: the end of the log as it is now, which must hold all that was seen.
+  // The end of the log as it is now, which must hold all that was seen.
   void SeeAgain(std::span<const LoggedEvent> end, Cursor newest);
 
   Cursor newest() const { return static_cast<Cursor>(events_.size()); }

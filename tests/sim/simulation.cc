@@ -179,7 +179,11 @@ void Simulation::AfterWrite() {
 }
 
 void Simulation::See(Timestamp decided_at) {
-  const Observer::Sight sight = observer_->Look(promises_.log.newest());
+  const Cursor known = promises_.log.newest();
+  Observer::Sight sight = observer_->Look(std::max<Cursor>(0, known - 1));
+  // Nothing has taken the place of the last one that was seen.
+  promises_.log.SeeAgain(sight.events, sight.newest);
+  std::erase_if(sight.events, [&](const LoggedEvent& event) { return event.cursor <= known; });
   for (const LoggedEvent& event : sight.events) {
     trace_.Add(event.type);
     trace_.Add(event.entity_id);
