@@ -133,6 +133,30 @@ inline std::int64_t NumberAfter(const std::string& text, const std::string& befo
 
 enum class Heard : std::uint8_t { kAnswer, kRefusal, kNothing };
 
+// How often something was done that all do: as often as that was answered, and for each that was
+// killed before it answered once more or not.
+class Tally {
+ public:
+  void Hear(Heard heard) {
+    if (heard == Heard::kAnswer) ++done_;
+    if (heard == Heard::kNothing) ++unheard_;
+  }
+  // "" when it can have been done `times`. Then it was, and nothing is unheard of any more.
+  std::string Check(std::int64_t times) {
+    const bool possible = done_ <= times && times <= done_ + unheard_;
+    std::string lie =
+        possible ? ""
+                 : fmt::format("done {} times, not {} and up to {} more", times, done_, unheard_);
+    done_ = times;
+    unheard_ = 0;
+    return lie;
+  }
+
+ private:
+  std::int64_t done_ = 0;
+  std::int64_t unheard_ = 0;
+};
+
 // What all writers fight for. Thread-safe.
 class Contest {
  public:
@@ -140,9 +164,8 @@ class Contest {
 
   void HearSum(Heard heard, const std::string& out) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (heard != Heard::kAnswer) {
-      ++unheard_sums_;
-    } else if (!sums_.insert(std::atoll(out.c_str())).second) {
+    sum_tally_.Hear(heard);
+    if (heard == Heard::kAnswer && !sums_.insert(std::atoll(out.c_str())).second) {
       lies_.push_back("two were told the sum " + out);
     }
   }
@@ -155,6 +178,7 @@ class Contest {
   }
   void HearSwap(Heard heard, const std::string& payload, const Finished& run) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
+    swap_tally_.Hear(heard);
     if (heard == Heard::kNothing) return;
     if (heard == Heard::kRefusal) {
       refused_.insert(payload);
@@ -207,15 +231,19 @@ class Contest {
     };
     const std::string sum = text("state counted all");
     const std::int64_t counted = NumberAfter(sum, "payload=");
-    const auto heard = static_cast<std::int64_t>(sums_.size());
-    if (counted < heard || counted > heard + unheard_sums_ ||
-        (heard > 0 && counted < *sums_.rbegin()) || NumberAfter(sum, "version=") != counted) {
-      lies.push_back(fmt::format("'{}' after {} sums that were told and {} that were not", sum,
-                                 heard, unheard_sums_));
+    if (const std::string lie = sum_tally_.Check(counted); !lie.empty()) {
+      lies.push_back("counting was " + lie);
+    }
+    const std::int64_t last_sum = sums_.empty() ? 0 : *sums_.rbegin();
+    if (counted < last_sum || NumberAfter(sum, "version=") != counted) {
+      lies.push_back(fmt::format("'{}' after the sum {} was told", sum, last_sum));
     }
     const std::string swapped = text("state swapped all");
     const std::string payload = swapped.substr(std::min(swapped.find(" payload="), swapped.size()));
     const std::int64_t version = NumberAfter(swapped, "version=");
+    if (const std::string lie = swap_tally_.Check(version); !lie.empty()) {
+      lies.push_back("swapping was " + lie);
+    }
     const auto last =
         swaps_.empty() ? std::pair<const std::int64_t, std::string>() : *swaps_.rbegin();
     if (version < last.first || (version == last.first && !payload.ends_with(last.second))) {
@@ -250,8 +278,9 @@ class Contest {
   Mutex mutex_;
   std::vector<std::string> lies_ IL_GUARDED_BY(mutex_);
   std::set<std::int64_t> sums_ IL_GUARDED_BY(mutex_);
-  std::int64_t unheard_sums_ IL_GUARDED_BY(mutex_) = 0;
+  Tally sum_tally_ IL_GUARDED_BY(mutex_);
   std::int64_t version_ IL_GUARDED_BY(mutex_) = 0;
+  Tally swap_tally_ IL_GUARDED_BY(mutex_);
   std::map<std::int64_t, std::string> swaps_ IL_GUARDED_BY(mutex_);  // who wrote which version
   std::set<std::string> refused_ IL_GUARDED_BY(mutex_);
   std::map<std::string, Verdicts> verdicts_ IL_GUARDED_BY(mutex_);
