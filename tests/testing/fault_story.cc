@@ -185,10 +185,20 @@ std::vector<std::string> FaultStory::FailSyncAndCutPower(int sync) {
 }
 
 std::vector<std::string> FaultStory::Fail(DiskOp op) {
-  return TellAll(1, [op](sqlite::FaultDisk& disk, std::int64_t nth) {
-    disk.Inject({.op = op, .nth = nth, .effect = static_cast<Effect>(nth % 3)});
-    return static_cast<End>(nth / 3 % 3);
-  });
+  std::vector<std::string> lies;
+  for (const Effect effect : {Effect::kNothing, Effect::kPart, Effect::kWhole}) {
+    for (const End end : {End::kInOrder, End::kCutSynced, End::kCutTorn}) {
+      const auto found = TellAll(1, [=](sqlite::FaultDisk& disk, std::int64_t nth) {
+        disk.Inject({.op = op, .nth = nth, .effect = effect});
+        return end;
+      });
+      for (const std::string& lie : found) {
+        lies.push_back(fmt::format("effect {}, end {}, {}", static_cast<int>(effect),
+                                   static_cast<int>(end), lie));
+      }
+    }
+  }
+  return lies;
 }
 
 }  // namespace interlock::testing

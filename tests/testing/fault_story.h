@@ -71,8 +71,9 @@ class FaultStory {
   // on to the last, and when all is answered. Gives what was not as it must be.
   std::vector<std::string> CutPower(sqlite::Survival survival, int stride = 1);
 
-  // The first call of `op` fails, then the second, and so on; nothing of it is done, or a part, or
-  // all, and then the program ends in order, or the power goes.
+  // The first call of `op` fails, then the second, and so on. Each is told nine times: nothing of
+  // it is done, or a part, or all; and then the program ends in order, or the power goes and leaves
+  // none or some of the unsynced sectors.
   std::vector<std::string> Fail(sqlite::DiskOp op);
 
   // The power goes as in CutPower(kSome), after the `sync`-th sync has failed.
