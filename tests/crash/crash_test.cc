@@ -178,9 +178,10 @@ class Game {
   // Killed somewhere between exec and ready: while it recovers the log, as a rule.
   void DieAtBirth() {
     ++births_;
-    testing::ChildProcess child(
-        {.arguments = {ServerProcess::Program("intermute"), "serve", "--port=0", "--db=test.db"},
-         .directory = directory_.string()});
+    std::vector<std::string> words = {ServerProcess::Program("intermute"), "serve", "--port=0",
+                                      "--db=test.db"};
+    words.insert(words.end(), flags_.begin(), flags_.end());
+    testing::ChildProcess child({.arguments = std::move(words), .directory = directory_.string()});
     EXPECT_FALSE(child.Wait(milliseconds(Below(rng_, 40)))) << child.Stderr();
     child.Signal(SIGKILL);
     EXPECT_EQ(child.Wait(ServerProcess::kPatience), 128 + SIGKILL);
