@@ -49,6 +49,60 @@ TEST(LedgerTest, WhatWasNotHeardOfIsThereWholeOrNotAtAll) {
   EXPECT_EQ(lies({"version=4 title=c", 3}), 1U);
 }
 
+TEST(LedgerTest, AWriteOfSeveralThingsIsThereWholeOrNotAtAll) {
+  const auto lies = [](const Thing& a, const Thing& b) {
+    Ledger ledger;
+    ledger.Acknowledge("reservation a", "expires=1");
+    ledger.Acknowledge("reservation b", "expires=1");
+    ledger.LoseSight("reservation a", "expires>=9");
+    ledger.LoseSight("reservation b", "expires>=9");
+    Snapshot snapshot;
+    snapshot.things = {{"reservation a", a}, {"reservation b", b}};
+    return ledger.Check(snapshot).lies.size();
+  };
+  const Thing before = {"expires=1", 1};
+  const Thing after = {"expires=9", 2};
+  EXPECT_EQ(lies(before, before), 0U);
+  EXPECT_EQ(lies(after, after), 0U);
+  EXPECT_EQ(lies(before, after), 1U);
+  EXPECT_EQ(lies(after, before), 1U);
+}
+
+TEST(LedgerTest, WhatWasPromisedAtLeastIsReached) {
+  const auto lies = [](const std::string& text) {
+    Ledger ledger;
+    ledger.Acknowledge("reservation a", "fence=1 expires=1 held");
+    ledger.Acknowledge("reservation a", "fence=1 expires>=100 held");
+    Snapshot snapshot;
+    snapshot.things["reservation a"] = {text, 2};
+    return ledger.Check(snapshot).lies.size();
+  };
+  EXPECT_EQ(lies("fence=1 expires=100 held"), 0U);
+  EXPECT_EQ(lies("fence=1 expires=101 held"), 0U);
+  EXPECT_EQ(lies("fence=1 expires=99 held"), 1U);
+  EXPECT_EQ(lies("fence=1 expires=1 held"), 1U);
+  EXPECT_EQ(lies("fence=1 expires=101 released"), 1U);
+  EXPECT_EQ(lies("fence=2 expires=101 held"), 1U);
+  EXPECT_EQ(lies("fence=1 held"), 1U);
+}
+
+TEST(LedgerTest, WhatWasDeletedStaysAway) {
+  const auto lies = [](const Snapshot& snapshot) {
+    Ledger ledger = Written();
+    ledger.Acknowledge("spec s", "");
+    std::size_t found = ledger.Check(snapshot).lies.size();
+    return found + Strangers(snapshot, {&ledger}).size();
+  };
+  Snapshot deleted = Expected();
+  deleted.things["spec s"] = {"", 3};
+  deleted.log.push_back({3, "spec.archived", "s"});
+  EXPECT_EQ(lies(deleted), 0U);
+  Snapshot back = deleted;
+  back.things["spec s"].text = "version=2 title=b";
+  EXPECT_EQ(lies(back), 1U);
+  EXPECT_EQ(lies(Expected()), 1U) << "and without the event";
+}
+
 TEST(LedgerTest, AfterACheckEverythingIsCertain) {
   Ledger ledger = Written();
   ledger.LoseSight("spec s", "version=3 title=*");

@@ -23,7 +23,7 @@ constexpr db::Sql kUndelivered =
     "SELECT count(*) FROM messages WHERE cursor NOT IN (SELECT cursor FROM inbox)";
 constexpr db::Sql kReservations =
     "SELECT pattern, id, agent, fence, expires_at, released_at IS NOT NULL FROM reservations";
-constexpr db::Sql kSpecs = "SELECT id, version, body FROM plans WHERE kind = 'spec'";
+constexpr db::Sql kPlans = "SELECT kind, id, version, body FROM plans";
 constexpr db::Sql kLastFence = "SELECT last FROM fences WHERE project = 'p'";
 constexpr db::Sql kStrayMail =
     "SELECT count(*) FROM inbox i LEFT JOIN messages m ON m.cursor = i.cursor "
@@ -44,12 +44,12 @@ constexpr db::Sql kMislaid =
     "SELECT agent, cursor, project FROM inbox_abroad) "
     "GROUP BY agent, cursor, project HAVING count(*) <> 2";
 
-// The value of "title" in a body that our clients made: no character of it is escaped.
-std::string TitleIn(std::string_view body) {
-  constexpr std::string_view kName = R"("title":")";
-  const std::size_t at = body.find(kName);
+// The value of a text in a body that our clients made: no character of it is escaped.
+std::string TextIn(std::string_view body, std::string_view name) {
+  const std::string before = fmt::format(R"("{}":")", name);
+  const std::size_t at = body.find(before);
   if (at == std::string_view::npos) return "";
-  const std::size_t begin = at + kName.size();
+  const std::size_t begin = at + before.size();
   return std::string(body.substr(begin, body.find('"', begin) - begin));
 }
 
@@ -122,10 +122,24 @@ class Reader {
                       row.Int(4), row.Bool(5) ? "released" : "held"),
           row.String(1));
     });
-    Each(kSpecs, [this](const db::Row& row) {
-      Add("spec " + row.String(0),
-          fmt::format("version={} title={}", row.Int(1), TitleIn(row.Text(2))), row.String(0));
+    Each(kPlans, [this](const db::Row& row) {
+      const std::string_view body = row.Text(3);
+      Add(row.String(0) + " " + row.String(1),
+          fmt::format("version={} title={} status={} agent={}", row.Int(2), TextIn(body, "title"),
+                      TextIn(body, "status"), TextIn(body, "agent")),
+          row.String(1));
     });
+    AddDeletedPlans();
+  }
+
+  void AddDeletedPlans() {
+    for (const LoggedEvent& event : taken_.log) {
+      const std::size_t dot = event.type.find('.');
+      const std::string verb = event.type.substr(dot + 1);
+      if (verb != "deleted" && verb != "archived") continue;
+      taken_.things.try_emplace(event.type.substr(0, dot) + " " + event.entity,
+                                Thing{"", changes_[event.entity]});
+    }
   }
 
   const std::unique_ptr<sqlite::Connection> connection_;

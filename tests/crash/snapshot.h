@@ -15,7 +15,10 @@ namespace interlock::crash {
 //   "agent <session_id>"    id=… name=…
 //   "message <id>"          cursor=… from=… to=… body=<without dots at its end> length=… acked=0
 //   "reservation <path>"    id=… agent=… fence=… expires=<microseconds> held   (or released)
-//   "spec <id>"             version=… title=…
+//   "spec <id>", "task <id>"
+//                           version=… title=… status=… agent=…
+//
+// Of a plan that was deleted only the events are left.
 struct Thing {
   std::string text;          // "" = it is not there
   std::int64_t changes = 0;  // its events

@@ -4,8 +4,11 @@
 #include <fnmatch.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <tuple>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/time_text.h"
 #include "json/parse.h"
 #include "testing/random.h"
@@ -18,18 +21,23 @@ using testing::Below;
 using testing::HttpAnswer;
 using testing::HttpClient;
 
-// Fewer than an agent may hold, and few enough that all fit into one list.
-constexpr std::size_t kHeldMax = 100;
+// Fewer than an agent may hold, and few enough that all fit into one list. Each heartbeat renews
+// all of them.
+constexpr std::size_t kHeldMax = 20;
+
+constexpr int kLeaseMinutes = 1440;  // the longest
 
 constexpr std::size_t kLongLetter = 100'000;  // 25 pages
 
-// Of "message m-1-2" the second word.
+// Of "message m-1-2" the first word, and the second.
+std::string SortOf(const std::string& key) { return key.substr(0, key.find(' ')); }
 std::string IdIn(const std::string& key) { return key.substr(key.find(' ') + 1); }
 
 std::string As(const std::string& agent) { return "X-Agent-ID: " + agent + "\r\n"; }
 
 Write ChangingNothing(Write write) {
   write.key = "";
+  write.also.clear();
   return write;
 }
 
@@ -60,6 +68,12 @@ std::string ReservationText(const json::Object& told) {
                      TextIn(told, "agent_id"), told.at("fence").as_int64(), expires.micros);
 }
 
+std::string PlanText(const json::Object& told) {
+  return fmt::format("version={} title={} status={} agent={}", told.at("version").as_int64(),
+                     TextIn(told, "title"), TextIn(told, "status"),
+                     told.contains("agent") ? TextIn(told, "agent") : "");
+}
+
 Writer::Writer(int number)
     : number_(number), rng_(testing::TestSeed() * 1000 + static_cast<std::uint64_t>(number)) {}
 
@@ -84,7 +98,7 @@ void Writer::WriteUntilTheEnd(const testing::ServerProcess& server,
 
 bool Writer::Do(HttpClient& http, const Write& write) {
   if (!write.key.empty() && !ledger_.things().contains(write.key)) {
-    keys_[write.key.substr(0, write.key.find(' '))].push_back(write.key);
+    keys_[SortOf(write.key)].push_back(write.key);
   }
   std::optional<HttpAnswer> answer;
   if (http.Request(write.method, write.target, write.body, write.headers)) answer = http.Read();
@@ -92,6 +106,7 @@ bool Writer::Do(HttpClient& http, const Write& write) {
     ++counts_.unheard;
     if (write.key.empty()) return false;
     ledger_.LoseSight(write.key, write.text);
+    for (const auto& [key, text] : write.also) ledger_.LoseSight(key, text);
     unheard_ = write;
     return false;
   }
@@ -111,15 +126,20 @@ bool Writer::Do(HttpClient& http, const Write& write) {
   }
   ++counts_.acknowledged.at(static_cast<std::size_t>(write.kind));
   ledger_.Acknowledge(write.key, text);
+  for (const auto& [key, also] : write.also) ledger_.Acknowledge(key, also);
+  if (write.kind == Kind::kReserve || write.kind == Kind::kRelease) std::erase(held_, write.key);
   if (write.kind == Kind::kReserve) held_.push_back(write.key);
-  if (write.kind == Kind::kRelease) std::erase(held_, write.key);
-  if (write.kind == Kind::kRegister) token_ = TextIn(BodyOf(*answer), "token");
+  if (write.kind == Kind::kRegister) {
+    token_ = TextIn(BodyOf(*answer), "token");
+    if (holder_.empty()) holder_ = FieldOf(text, "id");
+  }
   return true;
 }
 
 // ---- Choosing ----
 
 Write Writer::Any() {
+  if (holder_.empty()) return Next(Kind::kRegister);
   auto kind = static_cast<Kind>(Below(rng_, kKindNames.size()));
   if (letters_ == Letters::kLong && Below(rng_, 2) == 0) kind = Kind::kSend;
   return Below(rng_, 5) == 0 ? Harmless(kind) : Next(kind);
@@ -128,7 +148,8 @@ Write Writer::Any() {
 Write Writer::Next(Kind kind) {
   const std::string message = Some("message", "acked=0");
   const std::string held = SomeHeld();
-  const std::string spec = Some("spec", "");
+  const std::string plan = SomePlan();
+  const std::string task = Some("task", "");
   if (kind == Kind::kRegister) {
     return Register(fmt::format("{:08x}-0000-4000-8000-{:012x}", number_, ++made_));
   }
@@ -137,10 +158,14 @@ Write Writer::Next(Kind kind) {
     return Send(NewName("m"), letters_ == Letters::kLong ? kLongLetter : 0);
   }
   if (kind == Kind::kRenew && !held.empty()) return Renew(held);
+  if (kind == Kind::kHeartbeat && !held.empty()) return Heartbeat(kLeaseMinutes);
   const bool enough = kind == Kind::kReserve && held_.size() >= kHeldMax;
   if ((kind == Kind::kRelease || enough) && !held.empty()) return Release(held);
-  if (kind == Kind::kChange && !spec.empty()) return Change(spec);
-  if (kind == Kind::kMake || kind == Kind::kChange) return Make(NewName("s"));
+  if (kind == Kind::kChange && !plan.empty()) return Change(plan);
+  if (kind == Kind::kDelete && !plan.empty()) return Delete(plan);
+  if (kind == Kind::kAssign && !task.empty()) return Assign(task);
+  if (kind == Kind::kMakeTask || kind == Kind::kAssign) return Make("task " + NewName("t"));
+  if (kind >= Kind::kMakeSpec) return Make("spec " + NewName("s"));
   return Reserve(NewName("f"));
 }
 
@@ -150,7 +175,8 @@ Write Writer::Harmless(Kind kind) {
   const std::string acked = Some("message", "acked=1");
   const std::string held = SomeHeld();
   const std::string released = Some("reservation", " released");
-  const std::string spec = Some("spec", "");
+  const std::string plan = SomePlan();
+  const std::string gone = SomeGone(kind == Kind::kAssign ? "task" : "spec");
   if (kind == Kind::kRegister && !agent.empty()) return Refused(Register(IdIn(agent)), 409);
   if (kind == Kind::kSend && !message.empty()) {
     const std::string text = ledger_.Text(message);
@@ -166,10 +192,14 @@ Write Writer::Harmless(Kind kind) {
     write.headers = As("stranger");
     return Refused(std::move(write), 403);
   }
+  if (kind == Kind::kHeartbeat) return ChangingNothing(Heartbeat(1));  // all lasts longer already
   if (kind == Kind::kRelease && !released.empty()) return Refused(Release(released), 404);
-  if (kind == Kind::kMake && !spec.empty()) return Refused(Make(IdIn(spec)), 409);
-  if (kind == Kind::kChange && !spec.empty()) {
-    Write write = Change(spec);
+  const bool makes = kind == Kind::kMakeSpec || kind == Kind::kMakeTask;
+  if (makes && !plan.empty()) return Refused(Make(plan), 409);
+  if (kind == Kind::kAssign && !gone.empty()) return Refused(Assign(gone), 404);
+  if (kind == Kind::kDelete && !gone.empty()) return ChangingNothing(Delete(gone));
+  if (kind == Kind::kChange && !plan.empty()) {
+    Write write = Change(plan);
     write.body.replace(write.body.find(R"("version":)"), 10, R"("version":7)");
     return Refused(std::move(write), 409);
   }
@@ -177,8 +207,9 @@ Write Writer::Harmless(Kind kind) {
 }
 
 Write Writer::Again(const Write& unheard) const {
+  if (unheard.kind == Kind::kHeartbeat) return Heartbeat(kLeaseMinutes);
   const std::string text = ledger_.Text(unheard.key);
-  const bool happened = ::fnmatch(unheard.text.c_str(), text.c_str(), 0) == 0;
+  const bool happened = Fits(unheard.text, text);
   if (!happened || unheard.kind == Kind::kRenew) return unheard;
   switch (unheard.kind) {
     case Kind::kSend: {
@@ -187,7 +218,10 @@ Write Writer::Again(const Write& unheard) const {
       return write;
     }
     case Kind::kAck:
+    case Kind::kDelete:
       return ChangingNothing(unheard);
+    case Kind::kAssign:
+      return Assign(unheard.key);  // whatever the version
     case Kind::kReserve: {
       // The same reservation, for longer: with its id and its fence.
       Write write = unheard;
@@ -255,17 +289,16 @@ Write Writer::Ack(const std::string& message) const {
 }
 
 Write Writer::Reserve(const std::string& path) const {
-  const std::string agent = fmt::format("holder-{}", number_);
   return {
       .kind = Kind::kReserve,
       .method = "POST",
       .target = "/api/reservations",
       .body = fmt::format(R"({{"project":"p","agent_id":"{}","path_pattern":"{}","exclusive":true,)"
-                          R"("ttl_minutes":1440}})",
-                          agent, path),
+                          R"("ttl_minutes":{}}})",
+                          holder_, path, kLeaseMinutes),
       .status = 201,
       .key = "reservation " + path,
-      .text = fmt::format("id=* agent={} fence=* expires=* held", agent),
+      .text = fmt::format("id=* agent={} fence=* expires=* held", holder_),
       .told = ReservationText};
 }
 
@@ -274,12 +307,31 @@ Write Writer::Renew(const std::string& held) const {
   return {.kind = Kind::kRenew,
           .method = "POST",
           .target = "/api/reservations/" + FieldOf(text, "id") + "/renew",
-          .body = R"({"ttl_minutes":1440})",
+          .body = fmt::format(R"({{"ttl_minutes":{}}})", kLeaseMinutes),
           .headers = As(FieldOf(text, "agent")),
           .key = held,
           .text = fmt::format("id={} agent={} fence={} expires=* held", FieldOf(text, "id"),
                               FieldOf(text, "agent"), FieldOf(text, "fence")),
           .told = ReservationText};
+}
+
+// The answer does not say until when. It is so long from a moment that is not before now.
+Write Writer::Heartbeat(int renew_minutes) const {
+  const Timestamp least = SystemClock().Now() + std::chrono::minutes(renew_minutes);
+  Write write = {.kind = Kind::kHeartbeat,
+                 .method = "POST",
+                 .target = "/api/agents/" + holder_ + "/heartbeat",
+                 .body = fmt::format(R"({{"renew_minutes":{}}})", renew_minutes)};
+  for (const std::string& held : held_) {
+    const std::string text = ledger_.Text(held);
+    write.also.emplace_back(
+        held, fmt::format("id={} agent={} fence={} expires>={} held", FieldOf(text, "id"),
+                          FieldOf(text, "agent"), FieldOf(text, "fence"), least.micros));
+  }
+  if (write.also.empty()) return write;
+  std::tie(write.key, write.text) = write.also.back();
+  write.also.pop_back();
+  return write;
 }
 
 Write Writer::Release(const std::string& held) const {
@@ -292,26 +344,57 @@ Write Writer::Release(const std::string& held) const {
           .text = text.substr(0, text.rfind(' ')) + " released"};
 }
 
-Write Writer::Make(const std::string& id) const {
+Write Writer::Make(const std::string& plan) const {
+  const bool is_task = SortOf(plan) == "task";
   const std::string title = Name("title");
-  return {.kind = Kind::kMake,
+  return {.kind = is_task ? Kind::kMakeTask : Kind::kMakeSpec,
           .method = "POST",
-          .target = "/api/specs",
-          .body = fmt::format(R"({{"project":"p","id":"{}","title":"{}"}})", id, title),
+          .target = fmt::format("/api/{}s", SortOf(plan)),
+          .body = fmt::format(R"({{"project":"p","id":"{}","title":"{}"}})", IdIn(plan), title),
           .status = 201,
-          .key = "spec " + id,
-          .text = "version=1 title=" + title};
+          .key = plan,
+          .text = fmt::format("version=1 title={} status={} agent=", title,
+                              is_task ? "pending" : "draft"),
+          .told = PlanText};
 }
 
-Write Writer::Change(const std::string& spec) const {
-  const std::int64_t version = std::stoll(FieldOf(ledger_.Text(spec), "version"));
+Write Writer::Change(const std::string& plan) const {
+  const std::int64_t version = VersionOf(plan);
+  const std::string text = ledger_.Text(plan);
   return {
       .kind = Kind::kChange,
       .method = "PUT",
-      .target = "/api/specs/" + IdIn(spec),
+      .target = fmt::format("/api/{}s/{}", SortOf(plan), IdIn(plan)),
       .body = fmt::format(R"({{"project":"p","version":{},"title":"after-{}"}})", version, version),
-      .key = spec,
-      .text = fmt::format("version={} title=after-{}", version + 1, version)};
+      .key = plan,
+      .text = fmt::format("version={} title=after-{} status={} agent={}", version + 1, version,
+                          FieldOf(text, "status"), FieldOf(text, "agent")),
+      .told = PlanText};
+}
+
+Write Writer::Assign(const std::string& task) const {
+  const std::int64_t version = VersionOf(task);
+  return {.kind = Kind::kAssign,
+          .method = "POST",
+          .target = fmt::format("/api/tasks/{}/assign?project=p", IdIn(task)),
+          .body = fmt::format(R"({{"agent":"worker-{}"}})", version),
+          .key = task,
+          .text = fmt::format("version={} title={} status=running agent=worker-{}", version + 1,
+                              FieldOf(ledger_.Text(task), "title"), version),
+          .told = PlanText};
+}
+
+Write Writer::Delete(const std::string& plan) const {
+  return {.kind = Kind::kDelete,
+          .method = "DELETE",
+          .target = fmt::format("/api/{}s/{}?project=p", SortOf(plan), IdIn(plan)),
+          .status = 204,
+          .key = plan};
+}
+
+std::int64_t Writer::VersionOf(const std::string& plan) const {
+  const std::string version = FieldOf(ledger_.Text(plan), "version");
+  return version.empty() ? 0 : std::stoll(version);
 }
 
 // ---- Names ----
@@ -332,6 +415,17 @@ std::string Writer::Some(const std::string& sort, const std::string& part) {
     const std::string text = ledger_.Text(key);
     const bool fits = !text.empty() && text.find(part) != std::string::npos;
     if (fits && ledger_.IsCertain(key)) return key;
+  }
+  return "";
+}
+
+std::string Writer::SomePlan() { return Some(Below(rng_, 2) == 0 ? "spec" : "task", ""); }
+
+std::string Writer::SomeGone(const std::string& sort) {
+  const std::vector<std::string>& keys = keys_[sort];
+  for (int tries = 0; !keys.empty() && tries < 8; ++tries) {
+    const std::string& key = keys[Below(rng_, keys.size())];
+    if (ledger_.Text(key).empty() && ledger_.IsCertain(key)) return key;
   }
   return "";
 }

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "crash/ledger.h"
@@ -25,12 +26,17 @@ enum class Kind : std::uint8_t {
   kAck,
   kReserve,
   kRenew,
+  kHeartbeat,  // that renews
   kRelease,
-  kMake,
-  kChange
+  kMakeSpec,
+  kMakeTask,
+  kChange,
+  kAssign,
+  kDelete
 };
-inline constexpr std::array<const char*, 8> kKindNames = {
-    "register", "send", "ack", "reserve", "renew", "release", "plan made", "plan changed"};
+inline constexpr std::array<const char*, 12> kKindNames = {
+    "register", "send",      "ack",       "reserve",      "renew",         "heartbeat",
+    "release",  "spec made", "task made", "plan changed", "task assigned", "plan deleted"};
 
 struct Counts {
   std::array<std::int64_t, kKindNames.size()> acknowledged = {};  // by Kind
@@ -55,6 +61,8 @@ struct Write {
   std::string text = {};  // of the thing afterwards, with a * for what only the answer says
   // The same with the answer's part in it; nothing when there is no such part.
   std::function<std::string(const json::Object&)> told = {};
+  // What else it changes, all of it or nothing: keys, and the text of each afterwards.
+  std::vector<std::pair<std::string, std::string>> also = {};
 };
 
 // A client that writes things of its own, so that it alone knows how they must look, and that keeps
@@ -94,15 +102,23 @@ class Writer {
   Write Ack(const std::string& message) const;
   Write Reserve(const std::string& path) const;
   Write Renew(const std::string& held) const;
+  // Everything that it holds lasts at least so long.
+  Write Heartbeat(int renew_minutes) const;
   Write Release(const std::string& held) const;
-  Write Make(const std::string& id) const;
-  Write Change(const std::string& spec) const;
+  Write Make(const std::string& plan) const;
+  Write Change(const std::string& plan) const;
+  Write Assign(const std::string& task) const;
+  Write Delete(const std::string& plan) const;
+  std::int64_t VersionOf(const std::string& plan) const;  // 0 = it is not there
 
   std::string Name(const char* what) const;
   std::string NewName(const char* what);
   // A thing of that sort whose state is known and has `part` in it; "" when none is found.
   std::string Some(const std::string& sort, const std::string& part);
   std::string SomeHeld();
+  std::string SomePlan();
+  // One that surely is not there, since it was deleted or was never made; "" when none is found.
+  std::string SomeGone(const std::string& sort);
   // One whose session is not old enough to be taken over; "" when it is not known to be there.
   std::string NewestAgent();
 
@@ -115,12 +131,14 @@ class Writer {
   std::vector<std::string> held_;  // the reservations among them that are surely held
   std::int64_t made_ = 0;
   Letters letters_ = Letters::kShort;
-  std::string token_;             // of the agent that was registered last
+  std::string holder_;  // the first agent that it registered: reserves, and shows that it lives
+  std::string token_;   // of the agent that was registered last
   std::optional<Write> unheard_;  // of the life before
 };
 
-// A reservation that was granted, in the words of snapshot.h.
+// A reservation that was granted, and a plan, in the words of snapshot.h.
 std::string ReservationText(const json::Object& told);
+std::string PlanText(const json::Object& told);
 
 json::Object BodyOf(const testing::HttpAnswer& answer);
 std::string TextIn(const json::Object& object, std::string_view field);
