@@ -48,7 +48,7 @@ using std::chrono::milliseconds;
 using testing::ServerProcess;
 
 constexpr int kAgents = 100;
-constexpr std::size_t kTurns = 9;
+constexpr std::size_t kTurns = 13;
 constexpr milliseconds kWarmUp{300};
 constexpr milliseconds kMeasured{800};
 constexpr double kTailMax = 20;  // what p99 may be of p50

@@ -51,7 +51,7 @@ namespace fs = std::filesystem;
 constexpr int kConnections = 64;
 constexpr int kPerTransaction = 64;
 constexpr int kSends = 16'000;
-constexpr std::size_t kTurns = 7;
+constexpr std::size_t kTurns = 11;
 constexpr int kAgents = 16;
 constexpr int kThreads = 100;
 const std::string kBody(500, 'x');
