@@ -10,8 +10,8 @@ The directory has what the suite recorded (testing/http_record.h, testing/temp_d
 
 A secret is at fault wherever it stands in those files, apart from the keys files themselves and the
 output of `intermute init`, whose purpose it is; in a text of a WebSocket; and in an answer, its
-Location included, apart from the token that registration hands out. One that is too short to be told from a common word is a fault
-of the test that chose it.
+Location included, apart from the token that registration hands out. One that is too short to be
+told from a common word is a fault of the test that chose it.
 """
 
 import json
