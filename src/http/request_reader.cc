@@ -67,16 +67,6 @@ Result<void> CheckFraming(const Request& request, unsigned version, bool chunked
   return {};
 }
 
-// A line that goes on after its end, as header fields once could: who reads it as one field and who
-// reads it as two would find different requests.
-bool HasFoldedLine(std::string_view header) {
-  for (std::size_t at = header.find('\n'); at != std::string_view::npos;
-       at = header.find('\n', at + 1)) {
-    if (at + 1 < header.size() && (header[at + 1] == ' ' || header[at + 1] == '\t')) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 struct RequestReader::Impl {
@@ -89,6 +79,7 @@ struct RequestReader::Impl {
   std::optional<Parser> parser;  // of the request under way
   std::size_t header_bytes = 0;
   int blank_lines = 0;
+  bool line_ended = false;  // with the last byte of the header that was parsed
   bool header_told = false;
   Request request;
   Persistence persistence = Persistence::kClose;
@@ -111,7 +102,23 @@ struct RequestReader::Impl {
     parser->header_limit(static_cast<std::uint32_t>(limits.header_bytes_max));
     parser->body_limit(limits.body_bytes_max);
     header_bytes = 0;
+    line_ended = false;
     header_told = false;
+  }
+
+  // Given a header piece by piece, as it is parsed: true for a line that goes on after its end, as
+  // fields once could. Who reads it as one field and who reads it as two find different requests.
+  bool FindsFoldedLine(std::string_view header) {
+    const auto goes_on = [header](std::size_t at) {
+      return at < header.size() && (header[at] == ' ' || header[at] == '\t');
+    };
+    if (line_ended && goes_on(0)) return true;
+    for (std::size_t at = header.find('\n'); at != std::string_view::npos;
+         at = header.find('\n', at + 1)) {
+      if (goes_on(at + 1)) return true;
+    }
+    if (!header.empty()) line_ended = header.back() == '\n';
+    return false;
   }
 
   // Parses what is there. False: more bytes are needed.
@@ -184,13 +191,14 @@ Result<RequestReader::Step> RequestReader::Advance() {
   while (!impl.parser->is_header_done()) {
     const std::size_t before = impl.begin;
     IL_TRY(const bool more, impl.Put());
+    const bool folded =
+        impl.FindsFoldedLine(std::string_view(impl.bytes).substr(before, impl.begin - before));
     if (impl.parser->is_header_done()) {
       impl.header_bytes += impl.begin - before;
       if (impl.header_bytes > impl.limits.header_bytes_max) return HeaderTooLarge(impl.limits);
-      // The parser takes all fields at once, so the whole of them is here.
-      if (HasFoldedLine(std::string_view(impl.bytes).substr(before, impl.begin - before))) {
-        return BadRequest("A header field goes on in a second line; write it in one.");
-      }
+    }
+    if (folded) return BadRequest("A header field goes on in a second line; write it in one.");
+    if (impl.parser->is_header_done()) {
       IL_TRY_VOID(impl.FinishHeader());
       break;
     }

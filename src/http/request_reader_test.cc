@@ -128,6 +128,20 @@ TEST(RequestReaderTest, WhatTwoReadersCouldUnderstandDifferentlyIsRefused) {
   }
 }
 
+// The parser takes fields as they come: the folded one may be gone when the last one is there.
+TEST(RequestReaderTest, AFoldedLineIsRefusedWhereverTheBytesAreCut) {
+  for (const std::string_view bytes : {
+           "GET /api/agents HTTP/1.1\r\nHost: a\r\n  \r\nX: a value of some length\r\n\r\n",
+           "GET /api/agents HTTP/1.1\r\nHost: a\r\nX: b\r\n\tc\r\nY: a value of some "
+           "length\r\n\r\n",
+           "GET /api/agents HTTP/1.1\r\n Host: b\r\nHost: a\r\nX: a value of some length\r\n\r\n",
+       }) {
+    for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+      EXPECT_EQ(ReadAll(bytes, piece), Lines{"400"}) << "in pieces of " << piece << ": " << bytes;
+    }
+  }
+}
+
 TEST(RequestReaderTest, BareLineFeedsNeverMakeARequest) {
   const std::string bytes = "GET / HTTP/1.1\nHost: a\n\n";
   EXPECT_EQ(ReadAll(bytes, bytes.size()), Lines{"400"});
