@@ -349,14 +349,15 @@ TEST_F(AttackTest, AFloodOfPingsIsBounded) {
 // Answers that many ask for at once, and that are read late.
 TEST_F(AttackTest, TheMemoryOfLargeAnswersIsGivenBack) {
   Begin();
+  const int messages = testing::kSlowBuild ? 4 : 20;  // sanitizers do not measure
   const std::string body(900'000, 'x');
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < messages; ++i) {
     const std::string message = R"({"project":"p","from":"a","to":["b"],"body":")" + body + "\"}";
     ASSERT_EQ(Ask("POST", "/api/messages", message).status, 200);
   }
   const long before = ResidentKib(server_->process().pid());
   std::vector<HttpClient> readers;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < (testing::kSlowBuild ? 2 : 8); ++i) {
     readers.push_back(server_->Connect());
     readers.back().StopRecording();
     readers.back().Request("GET", "/api/inbox/b?project=p&limit=100", "", "");
@@ -364,7 +365,7 @@ TEST_F(AttackTest, TheMemoryOfLargeAnswersIsGivenBack) {
   for (HttpClient& reader : readers) {
     const auto answer = reader.Read();
     ASSERT_TRUE(answer && answer->status == 200);
-    ASSERT_GT(answer->body.size(), 10'000'000U);
+    ASSERT_GT(answer->body.size(), messages * body.size() / 2);
   }
   ExpectHealthy();
   if (!testing::kSlowBuild) {
