@@ -13,6 +13,8 @@
 
 #include "http/app_fixture.h"
 #include "http/routes.h"
+#include "json/parse.h"
+#include "json/value.h"
 #include "testing/captured_log.h"
 #include "testing/fake_clock.h"
 #include "testing/fake_database.h"
@@ -183,20 +185,34 @@ class HealthTest : public DispatchTest {
   const Router router_{Routes()};
 };
 
-TEST_F(HealthTest, AnswersOkWithBreakerVersionAndUptime) {
+TEST_F(HealthTest, AnswersOkWithBreakerVersionAndStartInText) {
   clock_.Advance(std::chrono::milliseconds(61'900));
   const auto answer = Ask();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ(answer->body,
             "{\"status\":\"ok\",\"circuit_breaker\":\"closed\",\"version\":\"9.8.7\","
-            "\"uptime_seconds\":61}\n");
+            "\"started_at\":\"2026-01-02T03:04:05Z\"}\n");
   EXPECT_EQ(answer->headers.Find("Content-Type"), "application/json");
 }
 
-TEST_F(HealthTest, AWallClockThatJumpsDoesNotChangeUptime) {
+TEST_F(HealthTest, AWallClockThatJumpsDoesNotChangeTheStart) {
   clock_.JumpWallClock(std::chrono::hours(-1000));
-  EXPECT_THAT(Ask()->body, HasSubstr("\"uptime_seconds\":0"));
+  EXPECT_THAT(Ask()->body, HasSubstr("\"started_at\":\"2026-01-02T03:04:05Z\""));
+}
+
+// Clients decode the answer into a map of strings.
+TEST_F(HealthTest, EveryValueIsTextAlsoWhenThePingFails) {
+  for (const int status : {200, 503}) {
+    if (status == 503) database_.Fail(Error(Errc::kIo, "the disk is gone"));
+    const auto answer = Ask();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, status);
+    const json::Value body = json::Parse(answer->body).value();
+    for (const auto& [name, value] : body.get_object()) {
+      EXPECT_TRUE(value.is_string()) << name << " in " << answer->body;
+    }
+  }
 }
 
 TEST_F(HealthTest, AnOpenBreakerIsDegradedButStill200WhenThePingIsFine) {

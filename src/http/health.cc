@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/time_text.h"
 #include "http/app.h"
 #include "json/object_text.h"
 #include "json/schema.h"
@@ -17,7 +18,7 @@ boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request& /*request*
   body.Add("status", report.status == Report::Status::kOk ? "ok" : "degraded")
       .Add("circuit_breaker", report.circuit_breaker)
       .Add("version", app.version)
-      .Add("uptime_seconds", report.uptime_seconds);
+      .Add("started_at", FormatRfc3339(report.started_at));
   if (report.ping_error) {
     body.Add("error", report.ping_error->slug())
         .Add("message", "The database does not answer (" + report.ping_error->message() +
@@ -33,7 +34,7 @@ json::Value HealthSchema() {
       {{"status", json::EnumSchema({"ok", "degraded"})},
        {"circuit_breaker", json::EnumSchema({"closed", "open", "half_open", "unknown"})},
        {"version", json::StringSchema()},
-       {"uptime_seconds", json::IntegerSchema()}});
+       {"started_at", json::TimeSchema()}});
 }
 
 constexpr std::array kRoutes = {

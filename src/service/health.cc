@@ -1,6 +1,5 @@
 #include "service/health.h"
 
-#include <chrono>
 #include <utility>
 
 #include "service/await.h"
@@ -9,8 +8,7 @@ namespace interlock::service {
 
 boost::asio::awaitable<Health::Report> Health::Check() {
   Report report;
-  const Duration up = clock_.Monotonic() - start_;
-  report.uptime_seconds = std::chrono::duration_cast<std::chrono::seconds>(up).count();
+  report.started_at = started_at_;
   report.circuit_breaker = "unknown";
   if (storage_ == nullptr) co_return report;
 

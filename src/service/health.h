@@ -22,20 +22,19 @@ class Health {
     Status status = Status::kOk;
     std::string_view circuit_breaker;  // "closed", "open", "half_open"; "unknown" without storage
     std::optional<Error> ping_error;   // the storage did not answer: unfit to serve
-    std::int64_t uptime_seconds = 0;
+    Timestamp started_at;
   };
 
-  // `storage` may be null (nothing to check); it and the clock must outlive this.
+  // `storage` may be null (nothing to check); it must outlive this.
   Health(Storage* storage, Clock& clock, Duration ping_budget)
-      : storage_(storage), clock_(clock), ping_budget_(ping_budget), start_(clock.Monotonic()) {}
+      : storage_(storage), ping_budget_(ping_budget), started_at_(clock.Now()) {}
 
   boost::asio::awaitable<Report> Check();
 
  private:
   Storage* const storage_;
-  Clock& clock_;
   const Duration ping_budget_;
-  const Duration start_;
+  const Timestamp started_at_;
 };
 
 }  // namespace interlock::service

@@ -31,7 +31,7 @@ class HttpTest : public E2eTest {
 
 constexpr const char* kHealthy =
     "\\{\"status\":\"ok\",\"circuit_breaker\":\"closed\",\"version\":\"[0-9.]+\","
-    "\"uptime_seconds\":[0-9]+\\}\n";
+    "\"started_at\":\"[0-9T:.-]+Z\"\\}\n";
 
 constexpr std::size_t kKib = 1024;
 
