@@ -193,17 +193,23 @@ Error Nul(std::string_view field) {
       .WithDetail("field", std::string(field));
 }
 
+// "a title", "an epic_id"
+std::string WithArticle(std::string_view noun) {
+  const bool vowel = std::string_view("aeiou").contains(noun.front());
+  return fmt::format("{} {}", vowel ? "an" : "a", noun);
+}
+
 Error Blank(const PlanInfo& info, std::string_view field) {
   return Error(Errc::kInvalidArgument,
-               fmt::format("{} needs a {}, and this one's is blank: send \"{}\"", Named(info),
-                           field, field))
+               fmt::format("{} needs {}, and this one's is blank: send \"{}\"", Named(info),
+                           WithArticle(field), field))
       .WithDetail("field", std::string(field));
 }
 
 Error NoneOf(const PlanInfo& info, const PlanField& field) {
   return Error(Errc::kInvalidArgument,
-               fmt::format("the {} of {} must be one of {}; leave it out for {}", field.name,
-                           Named(info), fmt::join(field.choices, ", "), field.initial))
+               fmt::format("the {} of {} must be one of {}; a new one without it gets {}",
+                           field.name, Named(info), fmt::join(field.choices, ", "), field.initial))
       .WithSlug(fmt::format("invalid_{}", field.name))
       .WithDetail("field", std::string(field.name));
 }
@@ -218,10 +224,7 @@ const PlanInfo& InfoOf(PlanKind kind) {
 
 std::span<const PlanInfo> AllPlanInfos() { return kInfos; }
 
-std::string Named(const PlanInfo& info) {
-  const bool vowel = std::string_view("aeiou").contains(info.name.front());
-  return fmt::format("{} {}", vowel ? "an" : "a", info.name);
-}
+std::string Named(const PlanInfo& info) { return WithArticle(info.name); }
 
 Result<Plan> Apply(const PlanChange& change, Plan plan) {
   const PlanInfo& info = InfoOf(plan.kind);

@@ -114,6 +114,14 @@ TEST(PlanningTest, AnEpicIsNamedLikeOne) {
   change.values["title"] = std::string();
   EXPECT_EQ(Apply(change, Blank(PlanKind::kEpic)).error().message(),
             "an epic needs a title, and this one's is blank: send \"title\"");
+  change = Minimal(PlanKind::kStory);
+  change.values["epic_id"] = std::string();
+  EXPECT_EQ(Apply(change, Blank(PlanKind::kStory)).error().message(),
+            "a story needs an epic_id, and this one's is blank: send \"epic_id\"");
+  change = Minimal(PlanKind::kSession);
+  change.values["agent"] = std::string();
+  EXPECT_EQ(Apply(change, Blank(PlanKind::kSession)).error().message(),
+            "a session needs an agent, and this one's is blank: send \"agent\"");
 }
 
 TEST(PlanningTest, ANewOneHasTheInitialOfItsChoices) {

@@ -111,16 +111,34 @@ Value Times(Value schema, const PlanInfo& info, Need need) {
   return schema;
 }
 
-// A field as it is sent: null clears what is not required.
-Value Sent(Value schema, const PlanField& field, Need need) {
-  Value one = FieldSchema(field);
-  if (need == Need::kOptional) one = json::NullableSchema(std::move(one));
-  return json::WithMember(std::move(schema), {field.name, std::move(one), need});
+bool IsRequired(const PlanField& field) { return field.need == PlanField::Need::kRequired; }
+
+bool IsStatus(const PlanField& field) { return field.name == "status"; }
+
+bool IsEmptyText(const PlanValue& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  return text != nullptr && text->empty();
+}
+
+// The value that the body gives the field; nothing = the field stays as it is.
+Result<std::optional<PlanValue>> ReadChange(const Members& members, const PlanField& field,
+                                            PlanBody as) {
+  const Value* const found = members.Find(field.name);
+  if (as == PlanBody::kPatch && found == nullptr) return std::optional<PlanValue>();
+  const bool absent = found == nullptr || found->is_null();
+  if (as == PlanBody::kWhole && absent && (IsRequired(field) || IsStatus(field))) {
+    return std::optional<PlanValue>();
+  }
+  IL_TRY(PlanValue value, ReadField(members, field));
+  if (as == PlanBody::kWhole && IsStatus(field) && IsEmptyText(value)) {
+    return std::optional<PlanValue>();
+  }
+  return std::optional<PlanValue>(std::move(value));
 }
 
 }  // namespace
 
-Result<domain::PlanChange> DecodePlan(domain::PlanKind kind, const Value& body) {
+Result<domain::PlanChange> DecodePlan(domain::PlanKind kind, const Value& body, PlanBody as) {
   const PlanInfo& info = InfoOf(kind);
   const Members members(body, info);
   domain::PlanChange change;
@@ -129,9 +147,8 @@ Result<domain::PlanChange> DecodePlan(domain::PlanKind kind, const Value& body) 
   IL_TRY(change.created_at, members.Read<Timestamp>(info.created_name));
   IL_TRY(change.updated_at, members.Read<Timestamp>(info.updated_name));
   for (const PlanField& field : info.fields) {
-    if (members.Find(field.name) == nullptr) continue;
-    IL_TRY(PlanValue value, ReadField(members, field));
-    change.values.emplace(field.name, std::move(value));
+    IL_TRY(std::optional<PlanValue> value, ReadChange(members, field, as));
+    if (value) change.values.emplace(field.name, *std::move(value));
   }
   return change;
 }
@@ -156,20 +173,26 @@ Value NewPlanSchema(domain::PlanKind kind) {
   Value schema = json::ObjectSchema({{"id", json::StringSchema(), Need::kOptional},
                                      {"project", json::StringSchema(), Need::kOptional}});
   for (const PlanField& field : info.fields) {
-    const bool required = field.need == PlanField::Need::kRequired;
-    schema = Sent(std::move(schema), field, required ? Need::kRequired : Need::kOptional);
+    Value one = FieldSchema(field);
+    if (!IsRequired(field)) one = json::NullableSchema(std::move(one));
+    schema = json::WithMember(
+        std::move(schema),
+        {field.name, std::move(one), IsRequired(field) ? Need::kRequired : Need::kOptional});
   }
   return Times(std::move(schema), info, Need::kOptional);
 }
 
-Value PlanChangeSchema(domain::PlanKind kind) {
+Value PlanChangeSchema(domain::PlanKind kind, PlanBody as) {
   const PlanInfo& info = InfoOf(kind);
   Value schema = json::ObjectSchema({{"project", json::StringSchema(), Need::kOptional}});
   if (info.locking == PlanInfo::Locking::kVersion) {
     schema = json::WithMember(std::move(schema), {"version", json::IntegerSchema(1)});
   }
   for (const PlanField& field : info.fields) {
-    schema = Sent(std::move(schema), field, Need::kOptional);
+    Value one = FieldSchema(field);
+    const bool nullable = as == PlanBody::kWhole || !IsRequired(field);
+    if (nullable) one = json::NullableSchema(std::move(one));
+    schema = json::WithMember(std::move(schema), {field.name, std::move(one), Need::kOptional});
   }
   return schema;
 }

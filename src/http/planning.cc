@@ -46,7 +46,7 @@ Answer PostPlan(App& app, Request& request, PlanKind kind) {
   IL_CO_TRY(WithId body, DecodeBody<WithId>(request));
   PlanRef ref = {
       .kind = kind, .project = request.project.value_or(""), .id = std::move(body.id).value_or("")};
-  IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json));
+  IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json, PlanBody::kWhole));
   IL_CO_TRY(std::string json,
             co_await app.planning.Create(std::move(ref), std::move(change), request.actor));
   co_return Response::Json(201, std::move(json));
@@ -78,9 +78,10 @@ Answer GetPlan(App& app, Request& request, PlanKind kind) {
   co_return Response::Json(200, std::move(json));
 }
 
-Answer PutPlan(App& app, Request& request, PlanKind kind) {
+// PUT and PATCH, which differ in what an absent field means.
+Answer ChangePlan(App& app, Request& request, PlanKind kind, PlanBody as) {
   PlanRef ref = RefOf(request, kind);
-  IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json));
+  IL_CO_TRY(domain::PlanChange change, DecodePlan(kind, *request.json, as));
   IL_CO_TRY(std::string json,
             co_await app.planning.Update(std::move(ref), std::move(change), request.actor));
   co_return Response::Json(200, std::move(json));
@@ -100,12 +101,18 @@ struct Of {
   static Answer Post(App& app, Request& request) { return PostPlan(app, request, kKind); }
   static Answer List(App& app, Request& request) { return GetPlans(app, request, kKind); }
   static Answer Get(App& app, Request& request) { return GetPlan(app, request, kKind); }
-  static Answer Put(App& app, Request& request) { return PutPlan(app, request, kKind); }
+  static Answer Put(App& app, Request& request) {
+    return ChangePlan(app, request, kKind, PlanBody::kWhole);
+  }
+  static Answer Patch(App& app, Request& request) {
+    return ChangePlan(app, request, kKind, PlanBody::kPatch);
+  }
   static Answer Delete(App& app, Request& request) { return DeletePlan(app, request, kKind); }
   static json::Value Schema() { return PlanSchema(kKind); }
   static json::Value ListSchema() { return json::ArraySchema(PlanSchema(kKind)); }
   static json::Value NewSchema() { return NewPlanSchema(kKind); }
-  static json::Value ChangeSchema() { return PlanChangeSchema(kKind); }
+  static json::Value PutSchema() { return PlanChangeSchema(kKind, PlanBody::kWhole); }
+  static json::Value PatchSchema() { return PlanChangeSchema(kKind, PlanBody::kPatch); }
 };
 
 // Actions.
@@ -193,7 +200,7 @@ constexpr std::array kItemQuery = {kOneProject};
 constexpr std::array kLinksQuery = {kOneProject, kLimit, kOffset};
 constexpr std::array kPostFailures = {
     Failure{409, "`already_exists`: there is one of this id in the project."}};
-constexpr std::array kPutFailures = {
+constexpr std::array kChangeFailures = {
     Failure{409, "`version_conflict`: it has another version by now, which `version` names."}};
 
 // The table, with the texts that it points to.
@@ -229,7 +236,7 @@ class Rows {
   std::span<const Route> routes() const { return routes_; }
 
  private:
-  // The five that every kind has, but for insights, which are never changed.
+  // The operations that every kind has; insights have neither PUT nor PATCH.
   template <PlanKind kKind>
   void Add(std::string_view all, std::string_view one) {
     const PlanInfo& info = InfoOf(kKind);
@@ -258,19 +265,7 @@ class Rows {
                        .project = ProjectFrom::kQuery,
                        .answer_schema = Of<kKind>::Schema,
                        .query = kItemQuery});
-    if (kKind != PlanKind::kInsight) {
-      routes_.push_back(
-          {.method = Method::kPut,
-           .path = one,
-           .handler = Of<kKind>::Put,
-           .summary = Summary("Changes one of the {}: what the body does not name stays.", info),
-           .project = ProjectFrom::kBodyOrKey,
-           .actor = ActorFrom::kAuthor,
-           .body = BodyKind::kJson,
-           .body_schema = Of<kKind>::ChangeSchema,
-           .answer_schema = Of<kKind>::Schema});
-      if (info.locking == PlanInfo::Locking::kVersion) routes_.back().failures = kPutFailures;
-    }
+    if (kKind != PlanKind::kInsight) AddChanges<kKind>(one);
     routes_.push_back({.method = Method::kDelete,
                        .path = one,
                        .handler = Of<kKind>::Delete,
@@ -279,6 +274,28 @@ class Rows {
                        .actor = ActorFrom::kAuthor,
                        .success = 204,
                        .query = kItemQuery});
+  }
+
+  template <PlanKind kKind>
+  void AddChanges(std::string_view one) {
+    const PlanInfo& info = InfoOf(kKind);
+    Route route = {
+        .method = Method::kPut,
+        .path = one,
+        .handler = Of<kKind>::Put,
+        .summary = Summary("Replaces one of the {}: an absent optional field is emptied.", info),
+        .project = ProjectFrom::kBodyOrKey,
+        .actor = ActorFrom::kAuthor,
+        .body = BodyKind::kJson,
+        .body_schema = Of<kKind>::PutSchema,
+        .answer_schema = Of<kKind>::Schema};
+    if (info.locking == PlanInfo::Locking::kVersion) route.failures = kChangeFailures;
+    routes_.push_back(route);
+    route.method = Method::kPatch;
+    route.handler = Of<kKind>::Patch;
+    route.summary = Summary("Changes the named fields of one of the {} (RFC 7396).", info);
+    route.body_schema = Of<kKind>::PatchSchema;
+    routes_.push_back(route);
   }
 
   std::string_view Summary(fmt::format_string<const std::string_view&> text, const PlanInfo& info) {

@@ -38,9 +38,12 @@ class PlanningRoutesTest : public RealDispatchTest {
   std::string Put(const std::string& target, const std::string& body) {
     return Say(Method::kPut, target, body);
   }
+  std::string Patch(const std::string& target, const std::string& body) {
+    return Say(Method::kPatch, target, body);
+  }
 };
 
-TEST_F(PlanningRoutesTest, APutKeepsWhatItOmitsAndClearsWhatIsNullOrEmpty) {
+TEST_F(PlanningRoutesTest, PatchKeepsAbsentFieldsAndClearsNullOrEmptyOnes) {
   EXPECT_EQ(
       Post("/api/cujs",
            R"({"id":"c","project":" p ","title":"t","spec_id":"s","persona":"x","Priority":"high",)"
@@ -51,18 +54,64 @@ TEST_F(PlanningRoutesTest, APutKeepsWhatItOmitsAndClearsWhatIsNullOrEmpty) {
       R"({"order":2,"action":"","expected":""}],"success_criteria":["ok"],"status":"draft",)"
       R"("version":1,"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z"})");
   clock_.Advance(std::chrono::milliseconds(1'500));
-  EXPECT_EQ(Put("/api/cujs/c", R"({"project":"p","version":1,"TITLE":"new"})"),
+  EXPECT_EQ(Patch("/api/cujs/c", R"({"project":"p","version":1,"TITLE":"new"})"),
             R"(200 {"id":"c","project":"p","spec_id":"s","title":"new","persona":"x",)"
             R"("priority":"high","steps":[{"order":1,"action":"a","expected":"e",)"
             R"("alternatives":["b"]},{"order":2,"action":"","expected":""}],)"
             R"("success_criteria":["ok"],"status":"draft","version":2,)"
             R"("created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:06.5Z"})");
-  EXPECT_EQ(Put("/api/cujs/c", R"({"id":"other","project":"p","version":2,"persona":null,)"
-                               R"("steps":[],"success_criteria":null,"priority":"",)"
-                               R"("created_at":"0001-01-01T00:00:00Z"})"),
+  EXPECT_EQ(Patch("/api/cujs/c", R"({"id":"other","project":"p","version":2,"persona":null,)"
+                                 R"("steps":[],"success_criteria":null,"priority":"",)"
+                                 R"("created_at":"0001-01-01T00:00:00Z"})"),
             R"(200 {"id":"c","project":"p","spec_id":"s","title":"new","priority":"medium",)"
             R"("status":"draft","version":3,"created_at":"2026-01-02T03:04:05Z",)"
             R"("updated_at":"2026-01-02T03:04:06.5Z"})");
+}
+
+TEST_F(PlanningRoutesTest, PutEmptiesAbsentOptionalFieldsAndKeepsRequiredOnesAndTheStatus) {
+  ASSERT_THAT(
+      Post("/api/cujs",
+           R"({"id":"c","project":"p","title":"t","spec_id":"s","persona":"x","priority":"high",)"
+           R"("entry_point":"in","steps":[{"order":1}],"success_criteria":["ok"],)"
+           R"("status":"validated"})"),
+      StartsWith("201 "));
+  clock_.Advance(std::chrono::seconds(1));
+  const std::string replaced =
+      R"("spec_id":"s","title":"t","priority":"medium","entry_point":"new","status":"validated",)";
+  const std::string times =
+      R"("created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:06Z"})";
+  EXPECT_EQ(Put("/api/cujs/c", R"({"project":"p","version":1,"entry_point":"new"})"),
+            R"(200 {"id":"c","project":"p",)" + replaced + R"("version":2,)" + times);
+  // null and an empty status count as absent.
+  EXPECT_EQ(Put("/api/cujs/c", R"({"project":"p","version":2,"entry_point":"new","title":null,)"
+                               R"("steps":null,"status":""})"),
+            R"(200 {"id":"c","project":"p",)" + replaced + R"("version":3,)" + times);
+  EXPECT_THAT(Put("/api/cujs/c", R"({"project":"p","version":3,"title":""})"),
+              StartsWith(R"(400 {"error":"invalid_request")"));
+  // A session has no version.
+  ASSERT_THAT(Post("/api/sessions", R"({"id":"s","name":"n","agent":"a","task_id":"t"})"),
+              StartsWith("201 "));
+  EXPECT_THAT(Put("/api/sessions/s", "{}"), Not(HasSubstr("task_id")));
+}
+
+TEST_F(PlanningRoutesTest, PatchFollowsTheVersionRuleAndRefusesToClearARequiredField) {
+  ASSERT_THAT(Post("/api/tasks", R"({"id":"t","title":"t","agent":"ada","story_id":"st"})"),
+              StartsWith("201 "));
+  EXPECT_THAT(Patch("/api/tasks/t", R"({"status":"blocked"})"),
+              StartsWith(R"(409 {"error":"version_conflict")"));
+  EXPECT_THAT(Patch("/api/tasks/t", R"({"version":1,"title":null})"),
+              HasSubstr(R"("message":"a task needs a title, and this one's is blank)"));
+  EXPECT_THAT(Patch("/api/tasks/t", R"({"version":1,"status":"asleep"})"),
+              StartsWith(R"(400 {"error":"invalid_status")"));
+  EXPECT_THAT(Patch("/api/tasks/t", R"({"version":1,"agent":null})"),
+              StartsWith(R"(200 {"id":"t","project":"","story_id":"st","title":"t",)"
+                         R"("status":"pending","version":2,)"));
+  EXPECT_THAT(Patch("/api/tasks/t", R"({"version":2,"status":"done"})"), StartsWith("200 "));
+  EXPECT_THAT(Patch("/api/tasks/none", R"({"version":1})"), StartsWith("404 "));
+  EXPECT_THAT(Patch("/api/insights/i", "{}"), StartsWith("405 "));
+  const std::string events = Get("/api/events?types=task.updated,task.completed");
+  EXPECT_THAT(events, HasSubstr(R"("type":"task.updated")"));
+  EXPECT_THAT(events, HasSubstr(R"("type":"task.completed")"));
 }
 
 TEST_F(PlanningRoutesTest, TheConflictNamesTheVersionThatIsThere) {

@@ -10,7 +10,7 @@ namespace interlock::json {
 
 enum class Presence : std::uint8_t { kAbsent, kNull, kPresent };
 
-// A field of which "not sent", "sent as null" and "sent" mean three things: a PUT keeps what is
+// A field of which "not sent", "sent as null" and "sent" mean three things: a PATCH keeps what is
 // absent and clears what is null. Reads and writes as such, whatever the options say about null.
 //
 // A value type, as T is.

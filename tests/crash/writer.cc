@@ -363,7 +363,7 @@ Write Writer::Change(const std::string& plan) const {
   const std::string text = ledger_.Text(plan);
   return {
       .kind = Kind::kChange,
-      .method = "PUT",
+      .method = "PATCH",
       .target = fmt::format("/api/{}s/{}", SortOf(plan), IdIn(plan)),
       .body = fmt::format(R"({{"project":"p","version":{},"title":"after-{}"}})", version, version),
       .key = plan,

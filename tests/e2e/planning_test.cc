@@ -7,6 +7,7 @@
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api_test.h"
@@ -26,8 +27,9 @@ struct Kind {
   std::string status;   // another one than the first
   Texts events;         // of making, changing and removing it
   Texts filters;        // each finds it
+  std::string optional = {};  // a field that PUT empties
   bool locked = true;   // by version
-  bool changes = true;  // with PUT
+  bool changes = true;  // with PUT and PATCH
 };
 
 const std::vector<Kind>& Kinds() {
@@ -36,28 +38,33 @@ const std::vector<Kind>& Kinds() {
        R"("title":"t","vision":"v","users":"u","problem":"p")",
        "research",
        {"spec.created", "spec.updated", "spec.archived"},
-       {"status=draft"}},
+       {"status=draft"},
+       "vision"},
       {"epics",
        R"("title":"t","spec_id":"s1","description":"d")",
        "in_progress",
        {"epic.created", "epic.updated", "epic.deleted"},
-       {"spec=s1"}},
+       {"spec=s1"},
+       "description"},
       {"stories",
        R"("title":"t","epic_id":"e1","acceptance_criteria":["a","b"])",
        "review",
        {"story.created", "story.updated", "story.deleted"},
-       {"epic=e1"}},
+       {"epic=e1"},
+       "acceptance_criteria"},
       {"tasks",
        R"("title":"t","story_id":"st","agent":"ada","session_id":"se")",
        "blocked",
        {"task.created", "task.updated", "task.deleted"},
-       {"status=pending", "agent=ada", "status=pending&agent=ada"}},
+       {"status=pending", "agent=ada", "status=pending&agent=ada"},
+       "story_id"},
       {"insights",
        R"("title":"t","spec_id":"s1","source":"web","category":"c","body":"b","url":"u",)"
        R"("score":1.5)",
        "",
        {"insight.created", "", "insight.deleted"},
        {"spec=s1", "category=c", "spec=s1&category=c"},
+       "",
        false,
        false},
       {"sessions",
@@ -65,6 +72,7 @@ const std::vector<Kind>& Kinds() {
        "idle",
        {"session.started", "session.updated", "session.stopped"},
        {"status=running"},
+       "task_id",
        false},
       {"cujs",
        R"("title":"t","spec_id":"s1","persona":"p","entry_point":"in","exit_point":"out",)"
@@ -72,7 +80,8 @@ const std::vector<Kind>& Kinds() {
        R"("success_criteria":["ok"],"error_recovery":["retry"])",
        "archived",
        {"cuj.created", "cuj.updated", "cuj.archived"},
-       {"spec=s1"}},
+       {"spec=s1"},
+       "persona"},
   };
   return kKinds;
 }
@@ -115,12 +124,15 @@ TEST_F(PlanningTest, EveryKindLivesFromItsMakingToItsEnd) {
     Texts types = {kind.events[0]};
     if (kind.changes) {
       const std::string status = R"({"project":"p","status":")" + kind.status + "\"";
-      for (const char* version : {"1", "2"}) {
-        const HttpAnswer put =
-            Ask("PUT", all + "/x", status + R"(,"version":)" + std::string(version) + "}");
-        EXPECT_EQ(put.status, 200) << put.body;
-        EXPECT_THAT(put.body, HasSubstr(R"("status":")" + kind.status + "\""));
-        EXPECT_EQ(Ask("GET", all + "/x?project=p").body, put.body) << "it persists";
+      // PATCH keeps the optional fields, which PUT then empties.
+      const std::string optional = "\"" + kind.optional + "\":";
+      for (const auto& [method, version] : {std::pair("PATCH", "1"), std::pair("PUT", "2")}) {
+        const HttpAnswer changed =
+            Ask(method, all + "/x", status + R"(,"version":)" + std::string(version) + "}");
+        EXPECT_EQ(changed.status, 200) << changed.body;
+        EXPECT_THAT(changed.body, HasSubstr(R"("status":")" + kind.status + "\""));
+        EXPECT_EQ(changed.body.contains(optional), method == std::string_view("PATCH"));
+        EXPECT_EQ(Ask("GET", all + "/x?project=p").body, changed.body) << "it persists";
         types.push_back(kind.events[1]);
       }
       const HttpAnswer stale = Ask("PUT", all + "/x", status + R"(,"version":1})");
@@ -131,9 +143,11 @@ TEST_F(PlanningTest, EveryKindLivesFromItsMakingToItsEnd) {
       } else {
         types.push_back(kind.events[1]);
       }
-      EXPECT_EQ(Ask("PUT", all + "/nothing", status + R"(,"version":1})").status, 404);
-      EXPECT_THAT(Ask("PUT", all + "/x", R"({"project":"p","version":3,"status":"?"})").body,
-                  HasSubstr(R"({"error":"invalid_status",)"));
+      for (const char* method : {"PUT", "PATCH"}) {
+        EXPECT_EQ(Ask(method, all + "/nothing", status + R"(,"version":1})").status, 404);
+        EXPECT_THAT(Ask(method, all + "/x", R"({"project":"p","version":3,"status":"?"})").body,
+                    HasSubstr(R"({"error":"invalid_status",)"));
+      }
     }
     EXPECT_EQ(Ask("DELETE", all + "/x?project=p").status, 204);
     EXPECT_EQ(Ask("DELETE", all + "/x?project=p").status, 204);
