@@ -45,7 +45,8 @@ Storage::Storage(db::Database& database, Clock& clock, Options options)
       retry_(clock, options.retry, options.random),
       peek_(clock, {.retries_max = 0}, options.random),
       guard_(breaker_, retry_),
-      inboxes_(options.inboxes_max) {}
+      inboxes_(options.inboxes_max),
+      signs_(clock) {}
 
 Storage::Call Storage::Read(ReadFn fn, Done done) {
   return guard_.Run(ReadOperation(database_, std::move(fn), budget_), std::move(done));

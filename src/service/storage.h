@@ -13,6 +13,7 @@
 #include "resilience/guard.h"
 #include "resilience/retry.h"
 #include "service/inbox_marks.h"
+#include "service/signs_of_life.h"
 
 namespace interlock::service {
 
@@ -78,6 +79,9 @@ class Storage {
   // What is known of inboxes without a read. Whoever puts mail into one tells it.
   InboxMarks& inboxes() { return inboxes_; }
 
+  // When agents were last seen, beyond what is stored.
+  SignsOfLife& signs() { return signs_; }
+
   resilience::Breaker::State breaker_state() const { return breaker_.state(); }
   resilience::Breaker::Status breaker_status() const { return breaker_.status(); }
 
@@ -93,6 +97,7 @@ class Storage {
   resilience::Retry peek_;  // retries nothing
   resilience::Guard guard_;
   InboxMarks inboxes_;
+  SignsOfLife signs_;
 };
 
 namespace internal {
