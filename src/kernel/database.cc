@@ -42,6 +42,8 @@ Error WithRemedy(Error error, const fs::path& path) {
             "put back a backup ('ic migrate rollback', or {}.v*.backup), or move "
             "the file away and run 'ic init'",
             path.string());
+      case Errc::kForeignSchema:
+        return "name another file with --db, or move this one away and run 'ic init'";
       case Errc::kDiskFull:
         return fmt::format("free some space on the disk of {}", path.parent_path().string());
       case Errc::kReadOnly:

@@ -5,21 +5,24 @@
 
 #include <array>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "db/backups.h"
 #include "kernel/database.h"
 #include "kernel/schema.h"
+#include "testing/db_dump.h"
 #include "testing/fake_clock.h"
+#include "testing/old_ic_file.h"
 #include "testing/raw_db.h"
 #include "testing/temp_db.h"
 
 namespace interlock::kernel {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::FakeClock;
+using ::testing::HasSubstr;
 using testing::TempDb;
 
 // The first file that the older program made.
@@ -101,13 +104,27 @@ TEST_F(LiftTest, FilesOfTheFirstAndOfTheLastVersionGetWhatANewOneHas) {
   }
 }
 
-TEST_F(LiftTest, EveryVersionBetweenIsTaken) {
-  for (int version = 1; version <= 39; ++version) {
+// Every table of the older program, also those that `ic` does not know.
+TEST_F(LiftTest, EveryVersionIsTakenOverWithEveryRow) {
+  const TempDb fresh;
+  ASSERT_TRUE(Init(fresh).ok());
+  const std::string wanted = Shape(*fresh.Open());
+  for (int version = 1; version <= testing::kOldIcNewest; ++version) {
+    SCOPED_TRACE(version);
     const TempDb temp;
-    testing::RawDb(temp.path())
-        .Run(std::string(version < 20 ? kVersion1 : kVersion1 + std::string(";") + kVersion39) +
-             ";PRAGMA user_version=" + std::to_string(version));
-    ASSERT_TRUE(Init(temp).ok()) << version;
+    testing::MakeOldIcFile(temp.path(), version);
+    const auto before = testing::DbDump::Of(temp.path());
+    const auto outcome = Init(temp);
+    ASSERT_TRUE(outcome.ok()) << outcome.error();
+    EXPECT_EQ(outcome->from, version);
+    EXPECT_EQ(outcome->to, 100);
+    EXPECT_EQ(testing::DbDump::Missing(before, testing::DbDump::Of(temp.path())), "");
+    EXPECT_EQ(testing::DbDump::Of(outcome->backup), before);
+    const auto connection = temp.Open();
+    EXPECT_EQ(Text(*connection, "PRAGMA integrity_check"), "ok");
+    std::istringstream columns(wanted);
+    const std::string has = Shape(*connection);
+    for (std::string column; std::getline(columns, column);) EXPECT_THAT(has, HasSubstr(column));
   }
 }
 

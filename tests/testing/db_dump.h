@@ -32,6 +32,19 @@ class DbDump {
     return all;
   }
 
+  // What of `before` is not in `now`, where tables may have got more columns and there may be more
+  // tables, but no more rows. Empty: nothing is missing.
+  static std::string Missing(const Rows& before, const Rows& now) {
+    if (now.size() != before.size()) {
+      return std::to_string(before.size()) + " rows became " + std::to_string(now.size());
+    }
+    for (const std::string& row : before) {
+      const auto found = now.lower_bound(row);
+      if (found == now.end() || !found->starts_with(row)) return row;
+    }
+    return {};
+  }
+
  private:
   enum class Columns { kBare, kNamed };
 

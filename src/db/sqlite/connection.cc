@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "db/sqlite/errors.h"
 #include "db/sqlite/files.h"
+#include "db/sqlite/json_valid.h"
 #include "db/sqlite/library.h"
 #include "db/sqlite/local_vfs.h"
 #include "db/sqlite/statement.h"
@@ -159,6 +160,7 @@ Result<void> Configure(sqlite3* db, const OpenOptions& options) {
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
+  if (const int code = AllowJsonValid(db); code != SQLITE_OK) return ErrorFrom(code, db, "opening");
   if (options.upkeep == LogUpkeep::kByCaller) {
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   }

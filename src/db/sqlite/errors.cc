@@ -88,6 +88,10 @@ std::string_view Advice(Errc errc) {
       return "the file is not a database; check the path, or move the file away";
     case Errc::kConstraint:
       return "the change breaks a rule of the schema";
+    case Errc::kForeignSchema:
+      return "the file is not damaged, but a table, view or trigger in it calls something that "
+             "this "
+             "program does not run; another program made it";
     case Errc::kTooBig:
       return "a value is larger than the database can hold";
     case Errc::kCancelled:
@@ -95,6 +99,23 @@ std::string_view Advice(Errc errc) {
     default:
       return "the statement failed in a way that should not happen; please report it";
   }
+}
+
+// SQLite begins with this when it cannot read a definition, whatever the reason.
+constexpr std::string_view kMalformed = "malformed database schema (";
+
+// Whether the failure is that of a definition in the file which calls what we lack or do not trust.
+// SQLite takes it for damage when it reads the schema, and for wrong SQL when it finds out later;
+// statements of ours call nothing of the kind.
+bool CallsWhatIsNotRun(std::string_view message) {
+  if (message.starts_with(kMalformed)) {
+    constexpr std::string_view kReason = ") - ";
+    const std::size_t end = message.find(kReason);
+    if (end == std::string_view::npos) return false;
+    message.remove_prefix(end + kReason.size());
+  }
+  return message.starts_with("unsafe use of ") || message.starts_with("no such function: ") ||
+         message.starts_with("no such module: ");
 }
 
 }  // namespace
@@ -112,14 +133,20 @@ Errc ErrcOf(int code) {
 std::span<const CodeInfo> AllCodes() { return kTable; }
 
 Error ErrorFrom(int code, sqlite3* db, std::string_view doing) {
-  const Errc errc = ErrcOf(code);
+  Errc errc = ErrcOf(code);
   // The connection's message belongs to its last call: use it only if that is the one that failed.
   const bool last = db != nullptr && sqlite3_extended_errcode(db) == code;
+  const std::string_view words = last ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  if (CallsWhatIsNotRun(words)) errc = Errc::kForeignSchema;
+  const std::string_view advice =
+      errc == Errc::kCorrupt && words.starts_with(kMalformed)
+          ? "a definition in the database cannot be read: a newer SQLite wrote it, or the file is "
+            "damaged; keep a copy of it and of its -wal file, and restore the newest backup"
+          : Advice(errc);
   const char* file = db != nullptr ? sqlite3_db_filename(db, "main") : nullptr;
   std::string text(doing);
   if (file != nullptr && *file != '\0') text += fmt::format(" ({})", file);
-  text += fmt::format(": {} [SQLite {}: {}", Advice(errc), code,
-                      last ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+  text += fmt::format(": {} [SQLite {}: {}", advice, code, words);
   const int system_error = last ? sqlite3_system_errno(db) : 0;
   if (system_error != 0 && (errc == Errc::kCantOpen || errc == Errc::kIo)) {
     text += fmt::format(", {}", ::strerrordesc_np(system_error));
