@@ -76,7 +76,8 @@ Result<YAML::Node> ParseYaml(std::string_view text) {
     }
     return YAML::Load(copy);
   } catch (const YAML::Exception& error) {
-    return YamlError(error.mark, error.msg);
+    // After a colon the library may put a part of the text ("… anchor is not defined: name").
+    return YamlError(error.mark, std::string_view(error.msg).substr(0, error.msg.find(':')));
   } catch (const std::exception& error) {
     return Error(Errc::kInvalidArgument, error.what());
   }
