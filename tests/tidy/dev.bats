@@ -14,12 +14,13 @@ setup() {
     >"$tree/packages.txt"
   echo '{}' >"$tree/CMakePresets.json"
   local tool
-  for tool in awk bash cat chmod cp curl dirname env find git grep id mkdir nproc readlink rm \
-    sed seq sleep sort tail touch tr true xargs; do
+  for tool in awk bash cat chmod cp curl dirname env find git grep id mkdir nproc paste readlink \
+    rm sed seq sleep sort tail touch tr true xargs; do
     ln -s "$(command -v "$tool")" "$tools/$tool"
   done
   stand_in dpkg-query 'for p in compiler library tester linter; do echo "$p installed"; done'
   stand_in apt-get ''
+  stand_in apt-cache 'exit 100'
   stand_in sudo 'exec "$@"'
   stand_in cmake 'if [[ $1 == --preset ]]; then mkdir -p "build/$2"; touch "build/$2/build.ninja"
     [[ $* == *TESTS=OFF* ]] && echo INTERLOCK_TESTS:BOOL=OFF >"build/$2/CMakeCache.txt"
@@ -78,6 +79,64 @@ never_called() { if grep -- "$1" "$calls"; then return 1; fi; }
   called 'apt-get update'
   called 'apt-get install --yes --no-install-recommends compiler tester'
   [[ $output == *'[1/4] packages … installing compiler tester … ok'* ]]
+}
+
+@test "of alternatives the first that apt knows is installed, and only when none of them is" {
+  printf '[run]\nplain\nnew-lib | old-lib  # one will do\n[test]\n' >"$tree/packages.txt"
+  stand_in id 'echo 0'
+  stand_in dpkg-query 'echo "plain installed"; exit 1'
+  stand_in apt-cache '[[ $2 == old-lib ]]'
+  dev build
+  [ "$status" -eq 0 ]
+  called 'apt-get install --yes --no-install-recommends old-lib'
+  stand_in apt-cache 'exit 0'
+  dev build
+  called 'apt-get install --yes --no-install-recommends new-lib'
+  stand_in apt-cache 'exit 100'
+  : >"$calls"
+  dev build
+  called 'apt-get install --yes --no-install-recommends new-lib'
+  [[ $(<"$calls") == *'apt-get update'*'apt-cache show new-lib'* ]] # it asks about today's list
+  stand_in dpkg-query 'echo "plain installed"; echo "old-lib installed"; exit 1'
+  : >"$calls"
+  dev build
+  [ "$status" -eq 0 ]
+  never_called apt-get
+  stand_in dpkg-query 'exit 1'
+  rm "$tools/apt-get"
+  dev build
+  [[ $output == *'plain new-lib or old-lib'* ]]
+}
+
+@test "every name of the real list is found in it" {
+  cp "$BATS_TEST_DIRNAME/../../packages.txt" "$tree/packages.txt"
+  stand_in id 'echo 0'
+  stand_in dpkg-query 'exit 1'
+  stand_in apt-cache '[[ $2 != *1.83* ]]'
+  dev build
+  [ "$status" -eq 0 ]
+  grep -q '^apt-get install .* g++ cmake .* libboost1.81-dev libboost-json1.81-dev ' "$calls"
+  never_called debootstrap
+}
+
+@test "test debian13 installs debootstrap alone and goes with nothing else" {
+  printf '[run]\ncompiler\n[debian13]\nbootstrapper\n' >"$tree/packages.txt"
+  stand_in id 'echo 0'
+  stand_in dpkg-query 'exit 1'
+  mkdir "$tree/tests"
+  printf '#!%s\necho "in Debian 13"\nexit 5\n' "$(command -v bash)" >"$tree/tests/debian13.sh"
+  chmod +x "$tree/tests/debian13.sh"
+  dev test debian13
+  [ "$status" -eq 5 ]
+  [ "${lines[-1]}" = 'in Debian 13' ]
+  called 'apt-get install --yes --no-install-recommends bootstrapper'
+  never_called cmake
+  : >"$calls"
+  dev test debian13 glob
+  [ "$status" -eq 2 ]
+  dev test debian13 --preset dev
+  [ "$status" -eq 2 ]
+  [ ! -s "$calls" ]
 }
 
 @test "a user with sudo installs through it" {
