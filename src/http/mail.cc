@@ -46,7 +46,7 @@ struct SendAnswer {
   std::optional<std::string> message_id;
   std::optional<std::int64_t> cursor;
   json::Field<Texts> denied;  // when nobody was: absent, or null of one that was sent live
-  json::Value delivery;       // "async", or {agent: "async"} for several
+  std::optional<json::Value> delivery;  // see DeliveryValue()
 };
 IL_JSON_FIELDS(SendAnswer, message_id, cursor, denied, delivery)
 
@@ -67,11 +67,14 @@ struct BroadcastAnswer {
 };
 IL_JSON_FIELDS(BroadcastAnswer, message_id, cursor, delivered, denied)
 
-json::Value DeliveryValue(const service::Live::States& states) {
-  if (states.size() == 1) return json::String(domain::Name(states.front().second));
+// "async" if one recipient in `to` received it, whoever else is in cc and bcc, as older clients
+// expect; {agent: "async"} for several; nothing if only cc or bcc received it.
+std::optional<json::Value> DeliveryValue(const service::Live::Outcome& sent) {
+  if (sent.to_states() == 0) return std::nullopt;
+  if (sent.to_states() == 1) return json::String(domain::Name(sent.states.front().second));
   json::Object by_agent;
-  by_agent.reserve(states.size());
-  for (const auto& [agent, state] : states) by_agent.emplace(agent, domain::Name(state));
+  by_agent.reserve(sent.states.size());
+  for (const auto& [agent, state] : sent.states) by_agent.emplace(agent, domain::Name(state));
   return by_agent;
 }
 
@@ -91,13 +94,13 @@ Response PolicyDenied(const Texts& denied) {
 }
 
 // Of a message that was to be put before agents and kept nowhere.
-Response DeliveryFailed(const json::Value& delivery) {
+Response DeliveryFailed(const service::Live::Outcome& sent) {
   json::ObjectText body;
   body.Add("error", "delivery_failed")
       .Add("message",
            "The message was not put before every recipient, and is kept nowhere; send it with "
            "transport both, which keeps it, or try again.")
-      .AddRaw("delivery", json::Write(delivery));
+      .AddRaw("delivery", json::Write(DeliveryValue(sent).value_or(json::Value())));
   Response response = Response::Json(503, body.Text());
   response.headers.Add("Retry-After", "1");
   return response;
@@ -106,9 +109,9 @@ Response DeliveryFailed(const json::Value& delivery) {
 awaitable<Result<Response>> AnswerSent(awaitable<Result<service::Live::Outcome>> sending) {
   IL_CO_TRY(service::Live::Outcome sent, co_await std::move(sending));
   if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(sent.delivery.denied);
-  if (sent.failed()) co_return DeliveryFailed(DeliveryValue(sent.states));
+  if (sent.failed()) co_return DeliveryFailed(sent);
   SendAnswer answer;
-  answer.delivery = DeliveryValue(sent.states);
+  answer.delivery = DeliveryValue(sent);
   const bool kept = !sent.delivery.message_id.empty();
   if (kept) {
     answer.message_id = std::move(sent.delivery.message_id);

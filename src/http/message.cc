@@ -27,8 +27,6 @@ bool SameName(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
-// Seconds after which a client may try again, for errors that pass by themselves. The breaker says
-// it exactly in its error; a full queue drains within a second.
 // What a client hears where the message is about our files and statements; empty = the message.
 std::string_view ToldInstead(Errc code) {
   if (code == Errc::kOutcomeUnknown) {
@@ -46,12 +44,17 @@ std::string_view ToldInstead(Errc code) {
   return "";
 }
 
+// Seconds after which a client may try again, for errors that pass by themselves: those of the
+// error's detail, else one, since a full queue drains within a second. Waiting does not cure the
+// limit of reservations.
 std::optional<std::int64_t> RetryAfter(const Error& error) {
   for (const auto& [key, value] : error.details()) {
     if (key != "retry_after") continue;
     if (const auto* seconds = std::get_if<std::int64_t>(&value)) return *seconds;
   }
-  if (error.http_status() == 503 || error.http_status() == 429) return 1;
+  const bool passes = error.http_status() == 503 ||
+                      (error.http_status() == 429 && error.slug() != "reservation_limit");
+  if (passes) return 1;
   return std::nullopt;
 }
 
@@ -152,10 +155,16 @@ Response ErrorResponse(const Error& error) {
   for (const auto& [key, value] : error.details()) {
     std::visit([&](const auto& detail) { body.Add(key, detail); }, value);
   }
+  const std::optional<std::int64_t> retry_after = RetryAfter(error);
+  // Clients know both names.
+  if (error.code() == Errc::kRateLimited && retry_after) {
+    body.Add("retry_after_seconds", *retry_after);
+  }
   Response response = Response::Json(error.http_status(), body.Text());
   if (!told.empty()) response.fault = error.message();
-  if (const auto seconds = RetryAfter(error)) {
-    response.headers.Add("Retry-After", std::to_string(*seconds));
+  if (retry_after) response.headers.Add("Retry-After", std::to_string(*retry_after));
+  if (error.code() == Errc::kUnauthorized) {
+    response.headers.Add("WWW-Authenticate", "Bearer realm=\"intermute\"");
   }
   return response;
 }

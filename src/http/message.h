@@ -103,10 +103,10 @@ struct Response {
   static Response Json(int status, std::string json);
 };
 
-// {"error","message", details…} with the status of the error's code; errors that pass by themselves
-// carry Retry-After. Of our own mistakes (kInternal) and of what failed in storage the client
-// learns only that it did: the message may hold what it must not see, and becomes the response's
-// fault.
+// {"error","message", details…} with the status of the error's code. Errors that pass by themselves
+// carry Retry-After, a 429 also `retry_after_seconds`; a 401 carries WWW-Authenticate. Of our own
+// mistakes (kInternal) and of what failed in storage the client learns only that it did: the
+// message may hold what it must not see, and becomes the response's fault.
 Response ErrorResponse(const Error& error);
 
 // "Not Found"; "" for a status we never send.

@@ -31,13 +31,32 @@ TEST(MessageTest, EveryErrorHasAStatusWithAPhraseAndABodyWithSlugAndMessage) {
     const Response response = ErrorResponse(Error(info.code, "say \"what\" to do"));
     EXPECT_EQ(response.status, info.http_status);
     EXPECT_NE(ReasonPhrase(response.status), "") << info.slug;
+    const std::string more = info.http_status == 429 ? ",\"retry_after_seconds\":1" : "";
     EXPECT_EQ(response.body, "{\"error\":\"" + std::string(info.slug) +
-                                 "\",\"message\":\"say \\\"what\\\" to do\"}\n");
+                                 "\",\"message\":\"say \\\"what\\\" to do\"" + more + "}\n");
     EXPECT_EQ(response.headers.Find("Content-Type"), "application/json");
     EXPECT_EQ(response.headers.Find("Retry-After").has_value(),
               info.http_status == 503 || info.http_status == 429)
         << info.slug;
+    EXPECT_EQ(response.headers.Find("WWW-Authenticate").value_or(""),
+              info.http_status == 401 ? "Bearer realm=\"intermute\"" : "")
+        << info.slug;
   }
+}
+
+TEST(MessageTest, ARateLimitSaysWhenToTryAgainInBothNames) {
+  const Response limited = ErrorResponse(Error(Errc::kRateLimited, "wait")
+                                             .WithSlug("rate_limit")
+                                             .WithDetail("retry_after", std::int64_t{17}));
+  EXPECT_EQ(limited.body,
+            "{\"error\":\"rate_limit\",\"message\":\"wait\",\"retry_after\":17,"
+            "\"retry_after_seconds\":17}\n");
+  EXPECT_EQ(limited.headers.Find("Retry-After"), "17");
+  // Waiting does not cure it.
+  const Response full =
+      ErrorResponse(Error(Errc::kRateLimited, "release some").WithSlug("reservation_limit"));
+  EXPECT_EQ(full.body, "{\"error\":\"reservation_limit\",\"message\":\"release some\"}\n");
+  EXPECT_FALSE(full.headers.Find("Retry-After").has_value());
 }
 
 TEST(MessageTest, OurOwnMistakesAreForTheLogAndNotForTheClient) {

@@ -130,6 +130,11 @@ bool Live::Outcome::failed() const {
       states, [](const auto& state) { return state.second == DeliveryState::kFailed; });
 }
 
+std::size_t Live::Outcome::to_states() const {
+  const bool kept = !delivery.message_id.empty();
+  return kept ? delivery.to_received : states.size();  // `live` reaches nobody but those in `to`
+}
+
 Live::Live(Storage& storage, Clock& clock, UuidMaker& ids, Mail& mail, Injector& injector,
            Logger& log, Options options)
     : storage_(storage),
@@ -317,8 +322,7 @@ Result<void> Live::CountPokes(const std::string& sender,
                              "{} s, or send {} mail.",
                              options_.pokes_max, options_.window.count(), wait->count(), recipient))
         .WithSlug("rate_limit")
-        .WithDetail("retry_after", std::int64_t{wait->count()})
-        .WithDetail("retry_after_seconds", std::int64_t{wait->count()});
+        .WithDetail("retry_after", std::int64_t{wait->count()});
   }
   return {};
 }

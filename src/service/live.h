@@ -69,6 +69,8 @@ class Live {
 
     // A `live` message did not reach somebody.
     bool failed() const;
+    // How many of `states` are of recipients in `to`.
+    std::size_t to_states() const;
   };
 
   // Besides what Mail::Send() says:

@@ -285,7 +285,7 @@ TEST_F(LiveTest, TheEleventhToOneRecipientInAMinuteIsRefused) {
   EXPECT_EQ(eleventh.error().slug(), "rate_limit");
   using Detail = std::pair<std::string, Error::Value>;
   EXPECT_THAT(eleventh.error().details(),
-              ::testing::Contains(Detail("retry_after_seconds", std::int64_t{60})));
+              ::testing::Contains(Detail("retry_after", std::int64_t{60})));
   EXPECT_EQ(Count("SELECT count(*) FROM messages"), 20);
   EXPECT_TRUE(Send(To({"d"}, "async")).ok()) << "mail is not counted";
   clock_.Advance(std::chrono::seconds(61));

@@ -164,6 +164,7 @@ Result<Delivery> Keep(const Post& post, const Outgoing& outgoing, const Addresse
   return Delivery{.message_id = outgoing.message.id,
                   .cursor = cursor,
                   .received = outgoing.message.addresses.All(),
+                  .to_received = outgoing.message.addresses.to.size(),
                   .denied = denied.All()};
 }
 
@@ -187,6 +188,7 @@ Result<Delivery> AnswerAgain(const store::SentMessage& first, const Message& mes
   return Delivery{.message_id = first.message.id,
                   .cursor = first.message.cursor,
                   .received = first.received.All(),
+                  .to_received = first.received.to.size(),
                   .denied = first.denied.All()};
 }
 

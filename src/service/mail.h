@@ -79,6 +79,7 @@ class Mail {
     std::string message_id = {};  // empty: nothing was kept, since nobody would have received it
     domain::Cursor cursor = 0;
     std::vector<std::string> received = {};
+    std::size_t to_received = 0;           // how many of them were in `to`; they come first
     std::vector<std::string> denied = {};  // by their contact policies
 
     // There were recipients, and none of them wants it.

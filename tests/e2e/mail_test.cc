@@ -66,6 +66,18 @@ TEST_F(MailTest, AnAnswerHasTheShapeThatClientsKnow) {
             "{\"message_id\":\"k\",\"cursor\":4,\"delivery\":\"async\"}\n");
 }
 
+TEST_F(MailTest, DeliveryIsTextForOneToWhateverCcAndBccHold) {
+  const std::string body =
+      R"({"id":"i","project":"p","from":"a","to":["b"],"cc":["c"],"bcc":["d"],"body":"x"})";
+  for (int i = 0; i < 2; ++i) {  // the second time it is the first answer
+    EXPECT_THAT(Send(body).body, HasSubstr(R"("delivery":"async"})"));
+  }
+  const std::string closed = Register("block_all");
+  const auto only_cc = Send(R"({"project":"p","from":"a","to":[")" + closed + R"("],"cc":["c"]})");
+  EXPECT_EQ(only_cc.status, 200) << only_cc.body;
+  EXPECT_THAT(only_cc.body, Not(HasSubstr("delivery"))) << "nobody in `to` received it";
+}
+
 TEST_F(MailTest, TheSameIdGivesTheSameAnswerOrAConflict) {
   const std::string body = R"({"id":"i","project":"p","from":"a","to":["b","c"],"body":"x")";
   const auto first = Send(body + "}");
@@ -224,8 +236,9 @@ TEST_F(MailTest, BroadcastsToNobodyAreFineAndTheEleventhIsTooMany) {
   EXPECT_THAT(refused.Header("Retry-After"), MatchesRegex("60|[1-5]?[0-9]"));
   const auto parsed = json::Parse(refused.body);
   ASSERT_TRUE(parsed.ok()) << refused.body;
-  EXPECT_TRUE(parsed->get_object().contains("error"));
-  EXPECT_TRUE(parsed->get_object().contains("message"));
+  for (const char* field : {"error", "message", "retry_after", "retry_after_seconds"}) {
+    EXPECT_TRUE(parsed->get_object().contains(field)) << refused.body;
+  }
   EXPECT_EQ(Broadcast(R"({"from":"b","topic":"t","body":"b","project":"p"})").status, 200);
 }
 

@@ -355,6 +355,7 @@ TEST_F(ShortGraceTest, AnAgentHoldsOnlySoManyAndASilentOneIsStale) {
   const HttpAnswer refused = Ask("POST", kAll, Wish(ada, "3"));
   EXPECT_EQ(refused.status, 429);
   EXPECT_THAT(refused.body, AllOf(HasSubstr("reservation_limit"), HasSubstr("2")));
+  EXPECT_EQ(refused.Header("Retry-After"), "") << "waiting does not cure it";
   std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the grace, by the server's clock
   Check({
       {"GET", kAll + "/check?project=p&pattern=1", "", 200, R"("holder_state":"stale")"},
