@@ -208,9 +208,11 @@ Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRul
 
 Result<Caller> WithToken(Caller caller, std::string_view agent) {
   if (caller.identity == Caller::Identity::kClaimed && caller.agent != agent) {
-    return Error(Errc::kForbidden,
-                 "The X-Agent-Token is not that of the agent in X-Agent-ID; send the token that "
-                 "this agent got when it registered, or leave X-Agent-ID out.")
+    return Error(
+               Errc::kForbidden,
+               fmt::format("The X-Agent-Token is that of agent '{}', and X-Agent-ID names another "
+                           "one; send your own id, or leave X-Agent-ID out.",
+                           agent))
         .WithSlug("agent identity mismatch");
   }
   caller.identity = Caller::Identity::kProved;
@@ -229,8 +231,9 @@ Result<void> MayActAs(const Caller& caller, std::string_view agent, const Access
   if (!rules.require_agent_token) return {};
   if (caller.identity == Caller::Identity::kProved && caller.agent == agent) return {};
   return Error(Errc::kForbidden,
-               fmt::format("This server wants proof of who writes (--require-agent-token): send "
-                           "the token of agent '{}' as X-Agent-Token.",
+               fmt::format("The request is in the name of agent '{}' without that agent's token, "
+                           "which this server requires (--require-agent-token); write in your own "
+                           "name, with your own token as X-Agent-Token.",
                            agent))
       .WithSlug("agent_token_required");
 }

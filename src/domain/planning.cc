@@ -210,7 +210,7 @@ Error NoneOf(const PlanInfo& info, const PlanField& field) {
   return Error(Errc::kInvalidArgument,
                fmt::format("the {} of {} must be one of {}; a new one without it gets {}",
                            field.name, Named(info), fmt::join(field.choices, ", "), field.initial))
-      .WithSlug(fmt::format("invalid_{}", field.name))
+      .WithSlug(field.name == "status" ? "invalid_status" : "invalid_priority")
       .WithDetail("field", std::string(field.name));
 }
 

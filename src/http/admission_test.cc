@@ -231,7 +231,7 @@ TEST_F(AdmissionTest, WritesInAnAgentsNameNeedItsTokenWhereTheServerAsksForIt) {
     }
   }
   EXPECT_THAT(Ask(test_router_, To(Method::kPost, "/7/read")).body,
-              HasSubstr("the request names no agent: name it, and send its token"));
+              HasSubstr("the request names no agent: name your own, and send its token"));
   EXPECT_EQ(Who({}), "local:-:none::");  // reads need none
 }
 

@@ -81,7 +81,8 @@ TEST_F(AgentRoutesTest, NullAndAbsentAreListedAsNullAndEmptyAsEmpty) {
 
 TEST_F(AgentRoutesTest, TheRegistrationErrorsAreThoseThatClientsKnow) {
   EXPECT_THAT(Post("/api/agents", R"({"session_id":"x"})"),
-              HasSubstr(R"(400 {"error":"invalid session_id: must be a valid UUID: \"x\"",)"));
+              HasSubstr(R"(400 {"error":"invalid session_id: must be a valid UUID",)"
+                        R"("message":"session_id \"x\" is no UUID: )"));
   EXPECT_THAT(Post("/api/agents", R"({"session_id":"x"})"),
               HasSubstr(R"("code":"invalid_session_id"})"));
   const std::string body = std::string(R"({"session_id":")") + kSession + "\"}";

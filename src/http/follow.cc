@@ -134,8 +134,9 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
   if (!key.ok()) co_return HandshakeRefusal(key.error());
   const auth::Caller& caller = request.caller;
   if (agent && caller.identity != auth::Caller::Identity::kNone && caller.agent != *agent) {
-    co_return Error(Errc::kForbidden, "This is the stream of " + *agent + ", and X-Agent-ID says " +
-                                          caller.agent + "; connect to that agent's stream.")
+    co_return Error(Errc::kForbidden, "This is the stream of " + *agent +
+                                          ", and the request is of " + caller.agent +
+                                          "; connect to your own stream.")
         .WithSlug("agent_mismatch");
   }
   service::FollowRequest wanted{.project = request.project.value_or(""),

@@ -80,8 +80,8 @@ Result<std::string> HandshakeKey(const Request& request) {
   }
   if (FromAnotherOrigin(headers)) {
     return Error(Errc::kForbidden,
-                 "A page of another origin may not connect; leave Origin out, or send this "
-                 "server's own.")
+                 "A page of another origin may not connect; connect from this server's own pages, "
+                 "or from a program, which sends no Origin.")
         .WithSlug("forbidden_origin");
   }
   return std::string(Trim(*key));

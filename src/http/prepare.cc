@@ -58,8 +58,8 @@ IL_JSON_FIELDS(WithProject, project)
 
 Error OtherProject(const auth::Caller& caller) {
   return Error(Errc::kForbidden, "This key is for the project " + caller.project +
-                                     ", which the request does not name; name it, or use a key of "
-                                     "the other project.")
+                                     ", which the request does not name; name it, or ask for a key "
+                                     "of the project that you mean.")
       .WithSlug("project_mismatch");
 }
 
@@ -177,7 +177,7 @@ Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rul
   if (rules.require_agent_token && domain::Trim(request.actor).empty()) {
     return Error(Errc::kForbidden,
                  "This server wants proof of who writes (--require-agent-token), and the request "
-                 "names no agent: name it, and send its token as X-Agent-Token.")
+                 "names no agent: name your own, and send its token as X-Agent-Token.")
         .WithSlug("agent_token_required");
   }
   return auth::MayActAs(request.caller, request.actor, rules);

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "http/dispatch_fixture.h"
 #include "http/prepare.h"
+#include "json/parse.h"
+#include "json/value.h"
+#include "json/write.h"
 
 // What must hold for every row of the table, the rows still to come included.
 namespace interlock::http {
@@ -109,6 +113,46 @@ TEST_F(RoutesTest, EveryRowSaysWhatItIs) {
       EXPECT_FALSE(parameter.name.empty() || parameter.meaning.empty()) << Named(route);
     }
   }
+}
+
+// Whatever a client sends, and wherever: programs match `error`, so it is a fixed text.
+TEST_F(RoutesTest, NoErrorHoldsWhatTheClientSent) {
+  const std::string canary = "CANARY";
+  int refused = 0;
+  for (const Route& route : Routes()) {
+    std::string target = Filled(route, canary);
+    for (std::size_t at = 0; (at = target.find("/id", at)) != std::string::npos; ++at) {
+      target.replace(at, 3, "/" + canary);
+    }
+    char separator = '?';
+    for (const QueryParameter& parameter : route.query) {
+      target += separator + std::string(parameter.name) + "=" + canary;
+      separator = '&';
+    }
+    json::Object whole;
+    if (route.body_schema != nullptr) {
+      const json::Value schema = route.body_schema();
+      for (const auto& [name, type] : schema.get_object().at("properties").get_object()) {
+        whole.emplace(name, json::String(canary));
+      }
+    }
+    std::vector<std::string> bodies = {json::Write(whole), canary, "\"" + canary + "\""};
+    for (const auto& [name, value] : whole) {
+      json::Object one;  // the other fields are absent
+      one.emplace(name, value);
+      bodies.push_back(json::Write(one));
+    }
+    for (const std::string& body : bodies) {
+      const Response response =
+          Ask(To(route.method, target, body, {{"X-Agent-ID", canary}, {"Host", "localhost"}}));
+      if (response.status < 400) continue;
+      ++refused;
+      const json::Value answer = json::Parse(response.body).value();
+      const std::string error(answer.get_object().at("error").get_string());
+      EXPECT_EQ(error.find(canary), std::string::npos) << Named(route) << " " << body;
+    }
+  }
+  EXPECT_GT(refused, 100);
 }
 
 // A row that asks for something must have the place it is found in.

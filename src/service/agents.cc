@@ -72,10 +72,10 @@ std::string Excerpt(std::string_view text) {
 
 Error InvalidSession(std::string_view session_id) {
   return Error(Errc::kInvalidArgument,
-               "session_id is no UUID: send 8-4-4-4-12 hexadecimal digits, or leave it out and one "
-               "is made")
-      .WithSlug(
-          fmt::format("invalid session_id: must be a valid UUID: \"{}\"", Excerpt(session_id)))
+               fmt::format("session_id \"{}\" is no UUID: send 8-4-4-4-12 hexadecimal digits, or "
+                           "leave it out and one is made",
+                           Excerpt(session_id)))
+      .WithSlug("invalid session_id: must be a valid UUID")
       .WithDetail("code", "invalid_session_id");
 }
 
@@ -194,9 +194,12 @@ Result<domain::ContactPolicy> ReadPolicy(std::string_view field, std::string_vie
                                          domain::ContactPolicy now) {
   if (name.empty()) return now;
   if (const auto policy = domain::ParseContactPolicy(name)) return *policy;
+  const bool live = field == "live_contact_policy";
   return Error(Errc::kInvalidArgument,
                fmt::format("{} is not one of open, auto, contacts_only, block_all", field))
-      .WithSlug(fmt::format("invalid {}: must be open, auto, contacts_only, or block_all", field));
+      .WithSlug(live
+                    ? "invalid live_contact_policy: must be open, auto, contacts_only, or block_all"
+                    : "invalid policy: must be open, auto, contacts_only, or block_all");
 }
 
 Result<void> AppendContactEvent(db::Transaction& tx, std::string_view type,

@@ -30,10 +30,20 @@ Error NoSuchReservation(std::string_view id) {
                       id.substr(0, 100))};
 }
 
-Error NotTheOwner(const Reservation& reservation) {
-  return {Errc::kForbidden,
-          fmt::format("the reservation belongs to {}: send its id as X-Agent-ID, or ask that agent",
-                      reservation.agent)};
+Error NotTheOwner(const Reservation& reservation, std::string_view asker) {
+  if (asker.empty()) {
+    return {
+        Errc::kForbidden,
+        fmt::format("the reservation belongs to {}, and the request does not say who asks: send "
+                    "your own agent's id as X-Agent-ID",
+                    reservation.agent)};
+  }
+  return {
+      Errc::kForbidden,
+      fmt::format("the reservation belongs to {}: ask that agent in a message to release or "
+                  "transfer it, or wait until it ends at {}; once its holder is stale, any agent "
+                  "may release it with DELETE and force=true",
+                  reservation.agent, FormatRfc3339(reservation.expires_at))};
 }
 
 Error TooMany(std::int64_t held, std::int64_t more, const GrantRules& rules) {
@@ -57,7 +67,7 @@ Result<Reservation> Find(db::Connection& connection, const Reservations::Ref& re
 
 Result<Reservation> FindOwn(db::Connection& connection, const Reservations::Ref& ref) {
   IL_TRY(Reservation found, Find(connection, ref));
-  if (found.agent != ref.agent) return NotTheOwner(found);
+  if (found.agent != ref.agent) return NotTheOwner(found, ref.agent);
   return found;
 }
 

@@ -421,7 +421,10 @@ TEST_F(WindowsServiceTest, AWindowNeedsTheTokenOfItsAgent) {
 }
 
 TEST_F(WindowsServiceTest, OnlyItsOwnerMayGiveAWindowUpWhereThatMatters) {
-  EXPECT_EQ(Run(windows_.Expire("p", "window of a", "b")).error().code(), Errc::kForbidden);
+  const Error refused = Run(windows_.Expire("p", "window of a", "b")).error();
+  EXPECT_EQ(refused.code(), Errc::kForbidden);
+  EXPECT_EQ(refused.message(),
+            "The window belongs to agent a; only that agent may give it up, so ask it.");
   EXPECT_TRUE(Run(windows_.Expire("p", "window of a", "a")).ok());
   EXPECT_TRUE(Run(windows_.Expire("p", "window of b", std::nullopt)).ok());
   EXPECT_TRUE(Run(windows_.Expire("p", "unknown", "b")).ok());

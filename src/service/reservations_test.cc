@@ -23,8 +23,11 @@ using domain::Access;
 using domain::Reservation;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Texts = std::vector<std::string>;
 using Verdict = Reservations::Verdict;
@@ -201,9 +204,17 @@ TEST_F(ReservationsServiceTest, StoppingEndsEveryWait) {
 TEST_F(ReservationsServiceTest, WhoMayDoWhatWithAReservation) {
   const Reservation held = Grant("a", "x");
   const Reservations::Ref other = {.id = held.id, .agent = "b"};
-  EXPECT_EQ(Release(held, "b").error().http_status(), 403);
-  EXPECT_EQ(Run(reservations_.Renew(other, 5)).error().http_status(), 403);
-  EXPECT_EQ(Run(reservations_.Transfer(other, "b")).error().http_status(), 403);
+  for (const Error& refused :
+       {Release(held, "b").error(), Run(reservations_.Renew(other, 5)).error(),
+        Run(reservations_.Transfer(other, "b")).error()}) {
+    EXPECT_EQ(refused.http_status(), 403);
+    // The owner and the honest ways, not how to pose as the owner.
+    EXPECT_THAT(refused.message(),
+                AllOf(HasSubstr("belongs to a: ask that agent"), HasSubstr("wait until it ends at"),
+                      HasSubstr("stale"), Not(HasSubstr("X-Agent-ID"))));
+  }
+  EXPECT_THAT(Release(held, "").error().message(),
+              HasSubstr("belongs to a, and the request does not say who asks: send your own"));
   EXPECT_EQ(Run(reservations_.Get({.id = held.id, .project = "q"})).error().http_status(), 404);
   EXPECT_EQ(Run(reservations_.Release({.id = "none", .agent = "a"})).error().http_status(), 404);
 

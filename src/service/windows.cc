@@ -23,8 +23,8 @@ using domain::Window;
 
 Error TokenMismatch() {
   return Error(Errc::kForbidden,
-               "The registration token is not this agent's; send the token that the agent got when "
-               "it registered, or register it again.")
+               "The registration token is not this agent's; an agent registers its own window, "
+               "with the token that it got when it registered.")
       .WithSlug("agent_token_mismatch");
 }
 
@@ -122,7 +122,9 @@ awaitable<Result<void>> Windows::Expire(std::string project, std::string uuid,
       IL_TRY(const auto window, store::FindWindow(tx.connection(), project, uuid));
       if (window && window->agent_id != *owner) {
         return Error(Errc::kForbidden,
-                     "The window is another agent's; only that agent may give it up.");
+                     fmt::format("The window belongs to agent {}; only that agent may give it up, "
+                                 "so ask it.",
+                                 window->agent_id));
       }
     }
     IL_TRY_VOID(store::ExpireWindow(tx, project, uuid, now));

@@ -66,7 +66,7 @@ TEST_F(AgentsTest, WhatIsWrongIsNamed) {
       {"POST", "/api/agents", "{\"name\":\"\xff\xfe\"}", 400, "bad_json"},
       {"POST", "/api/agents", R"({"name":"\ud800"})", 400, "bad_json"},
       {"POST", "/api/agents", R"({"session_id":"x"})", 400,
-       R"({"error":"invalid session_id: must be a valid UUID: \"x\"")"},
+       R"({"error":"invalid session_id: must be a valid UUID",)"},
       {"POST", "/api/agents", R"({"session_id":")" + session + R"("})", 409,
        R"({"error":"session_id is in use by an active agent")"},
   });

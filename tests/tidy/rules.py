@@ -208,6 +208,24 @@ def project_is_read_once(tree):
                 yield path, number, "use Request::project, which was held against the key"
 
 
+# Files that pass on a slug which is fixed elsewhere: the server's, and the route table's.
+SLUG_FROM_ELSEWHERE = {"apps/client.cc", "src/http/prepare.cc"}
+
+
+def slugs_are_fixed(tree):
+    """The `error` of an answer is a literal or a constant: it holds nothing that a client sent."""
+    for path in tree.cpp("src", "apps"):
+        if path in SLUG_FROM_ELSEWHERE or is_test(path):
+            continue
+        code = tree.code(path)
+        for match in re.finditer(r"[.>]WithSlug\(", code):
+            argument = code[match.end():].split(";")[0]
+            if not re.match(r'\s*(?:[\w.]+(?:\s*==\s*"[^"]*")?\s*\?\s*"[^"]*"\s*:\s*)?'
+                            r'(?:"[^"]*"(?:\s*"[^"]*")*|k[A-Z]\w*)\s*\)', argument):
+                line = code.count("\n", 0, match.start()) + 1
+                yield path, line, "WithSlug() takes a literal; variable text belongs in the message"
+
+
 def leftovers(tree):
     for path in tree.files:
         for number, line in tree.lines(path):
@@ -345,6 +363,6 @@ def links_resolve(tree):
 RULES = [
     include_direction, foreign_doors, line_length, function_length, sources_are_built,
     labels_are_sanitized, tests_have_a_subject, folder_readmes, banned_calls,
-    project_is_read_once, leftovers, white_space, pragma_once, documented_flags,
+    project_is_read_once, slugs_are_fixed, leftovers, white_space, pragma_once, documented_flags,
     documented_routes, links_resolve,
 ]

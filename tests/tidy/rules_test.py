@@ -107,6 +107,16 @@ BREACHES = {
         ({"src/http/a.cc": '\nreturn request.Param("project");\n'}, "src/http/a.cc:2",
          "Request::project"),
     ],
+    rules.slugs_are_fixed: [
+        ({"src/http/a.cc": 'return Error(c, m)\n    .WithSlug(fmt::format("no {}", x));\n'},
+         "src/http/a.cc:2", "takes a literal"),
+        ({"src/http/a.cc": "return Error(c, m).WithSlug(slug);\n"}, "src/http/a.cc:1",
+         "takes a literal"),
+        ({"src/http/a.cc": 'return Error(c, m).WithSlug(b ? "x" : slug);\n'}, "src/http/a.cc:1",
+         "takes a literal"),
+        ({"src/http/a.cc": 'return Error(c, m).WithSlug("x" + slug);\n'}, "src/http/a.cc:1",
+         "takes a literal"),
+    ],
     rules.leftovers: [
         ({"src/base/clock.h": "#pragma once\n// TO" "DO: later\n"}, "src/base/clock.h:2", "issue"),
         ({"docs/guide.md": "FIX" "ME\n"}, "docs/guide.md:1", "issue"),
