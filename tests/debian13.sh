@@ -65,9 +65,12 @@ readonly MAKE_SYSTEM='
   mkdir -p "$root$cache"
   if [[ -n $3 ]]; then mount --bind "$3" "$root$cache"; fi
   chown -R --no-dereference 1000:1000 "$root/home/user"
-  exec chroot "$root" env -i HOME=/home/user USER=user LANG=C.UTF-8 \
+  # Without exec: a process that becomes another user does not die with its parent any more.
+  code=0
+  chroot "$root" env -i HOME=/home/user USER=user LANG=C.UTF-8 \
     PATH=/usr/local/bin:/usr/bin:/bin CCACHE_DIR="$cache" \
-    setpriv --reuid user --regid user --init-groups bash -c "$4"'
+    setpriv --reuid user --regid user --init-groups bash -c "$4" || code=$?
+  exit "$code"'
 
 # As the user: the two commands of README.md, the first one on a port that is likely to be free.
 # shellcheck disable=SC2016
