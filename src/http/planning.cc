@@ -131,6 +131,20 @@ Answer PostAssign(App& app, Request& request) {
   co_return Response::Json(200, std::move(json));
 }
 
+struct ClaimBody {
+  std::optional<std::string> agent;
+  std::optional<std::int64_t> version;
+};
+IL_JSON_FIELDS(ClaimBody, agent, version)
+
+Answer PostClaim(App& app, Request& request) {
+  IL_CO_TRY(ClaimBody body, DecodeBody<ClaimBody>(request));
+  PlanRef task = RefOf(request, PlanKind::kTask);
+  IL_CO_TRY(std::string json,
+            co_await app.planning.Claim(std::move(task), request.actor, body.version));
+  co_return Response::Json(200, std::move(json));
+}
+
 struct SpecBody {
   std::string spec_id;
 };
@@ -197,11 +211,20 @@ constexpr QueryParameter kLimit = {"limit", Type::kInteger,
                                    "How many at most; default and highest 1 000."};
 constexpr QueryParameter kOffset = {"offset", Type::kInteger, "How many to leave out first."};
 constexpr std::array kItemQuery = {kOneProject};
+constexpr std::array kClaimQuery = {
+    kOneProject,
+    QueryParameter{"agent", Type::kText,
+                   "The agent, if the body names none; without either it is X-Agent-ID."}};
 constexpr std::array kLinksQuery = {kOneProject, kLimit, kOffset};
 constexpr std::array kPostFailures = {
     Failure{409, "`already_exists`: there is one of this id in the project."}};
 constexpr std::array kChangeFailures = {
     Failure{409, "`version_conflict`: it has another version by now, which `version` names."}};
+
+constexpr std::array kClaimFailures = {
+    Failure{409,
+            "`task_claimed`: another agent has it, `holder`, by name `holder_name`; `task_done`; "
+            "`version_conflict`: it has another version, which `version` names."}};
 
 // The table, with the texts that it points to.
 class Rows {
@@ -217,6 +240,12 @@ class Rows {
     AddAction("/api/tasks/{id}/assign", PostAssign, "Gives a task to an agent and lets it run.",
               json::SchemaOf<AssignBody>);
     routes_.back().answer_schema = Of<PlanKind::kTask>::Schema;
+    AddAction("/api/tasks/{id}/claim", PostClaim, "An agent takes a task that nobody has.",
+              json::SchemaOf<ClaimBody>);
+    routes_.back().actor = ActorFrom::kRecipient;
+    routes_.back().answer_schema = Of<PlanKind::kTask>::Schema;
+    routes_.back().query = kClaimQuery;
+    routes_.back().failures = kClaimFailures;
     AddAction("/api/insights/{id}/link", PostInsightLink,
               "Lets an insight belong to a spec; with an empty one, to none.",
               json::SchemaOf<SpecBody>);

@@ -11,6 +11,7 @@
 #include "domain/text.h"
 #include "service/await.h"
 #include "service/storage.h"
+#include "store/agents.h"
 #include "store/events.h"
 #include "store/planning.h"
 
@@ -148,6 +149,36 @@ Result<Plan> Existing(db::Transaction& tx, const PlanRef& ref) {
   return *std::move(plan);
 }
 
+Error TaskDone(const Plan& task) {
+  return Error(Errc::kConflict,
+               fmt::format("the task {} is done: claim another one, or set its status to pending "
+                           "first",
+                           task.id))
+      .WithSlug("task_done");
+}
+
+Result<Error> TaskClaimed(db::Connection& connection, const Plan& task, std::string_view holder) {
+  IL_TRY(const auto agent, store::FindAgent(connection, std::string(holder)));
+  const bool known = agent && agent->project == task.project;
+  const std::string name = known ? agent->name : std::string();
+  Error error = Error(Errc::kConflict,
+                      fmt::format("the task {} is with {}: claim another one, or ask that agent",
+                                  task.id, name.empty() ? holder : name))
+                    .WithSlug("task_claimed")
+                    .WithDetail("holder", std::string(holder));
+  if (!name.empty()) return std::move(error).WithDetail("holder_name", name);
+  return error;
+}
+
+// Why the agent cannot have the task; nothing if it can.
+Result<void> MayClaim(db::Connection& connection, const Plan& task, std::string_view agent) {
+  if (TextOf(task.values, "status") == "done") return TaskDone(task);
+  const std::string_view holder = TextOf(task.values, "agent");
+  if (holder.empty() || holder == agent) return {};
+  IL_TRY(Error claimed, TaskClaimed(connection, task, holder));
+  return claimed;
+}
+
 }  // namespace
 
 Planning::Awaitable<std::string> Planning::Create(PlanRef ref, PlanChange change, std::string by) {
@@ -249,6 +280,26 @@ Planning::Awaitable<std::string> Planning::Assign(PlanRef task, std::string agen
     IL_TRY(Plan plan, Existing(tx, task));
     IL_TRY(std::string json, Rewrite(tx, std::move(plan), change, telling.at, limits));
     IL_TRY_VOID(Tell(tx, telling, task, json));
+    return json;
+  };
+  co_return co_await AwaitWrite<std::string>(storage_, std::move(write));
+}
+
+Planning::Awaitable<std::string> Planning::Claim(PlanRef task, std::string agent,
+                                                 std::optional<std::int64_t> version) {
+  IL_CO_TRY_VOID(CheckGiven("agent", agent, limits_.plan_name_bytes_max));
+  auto write = [task = std::move(task), agent = std::move(agent), version, limits = limits_,
+                now = clock_.Now()](db::Transaction& tx) -> Result<std::string> {
+    IL_TRY(Plan plan, Existing(tx, task));
+    IL_TRY_VOID(MayClaim(tx.connection(), plan, agent));
+    const bool held = TextOf(plan.values, "agent") == agent;
+    if (held && TextOf(plan.values, "status") == "running") return store::PlanJson(plan);
+    if (version && *version != plan.version) return VersionConflict(plan, *version);
+    PlanChange change;
+    change.values["agent"] = agent;
+    change.values["status"] = std::string("running");
+    IL_TRY(std::string json, Rewrite(tx, std::move(plan), change, now, limits));
+    IL_TRY_VOID(Tell(tx, {event_type::kTaskAssigned, agent, now}, task, json));
     return json;
   };
   co_return co_await AwaitWrite<std::string>(storage_, std::move(write));

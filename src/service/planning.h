@@ -2,6 +2,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -48,6 +49,14 @@ class Planning {
 
   // Gives a task to an agent, which may be empty, and lets it run, whatever its version. kNotFound.
   Awaitable<std::string> Assign(domain::PlanRef task, std::string agent, std::string by);
+
+  // The task for `agent`, which then runs; of several agents that claim it one gets it. If the
+  // agent runs it already nothing changes, whatever `version` says, so that a claim can be
+  // repeated. kNotFound; kConflict: slug task_done; task_claimed with the details holder and, if
+  // that agent is registered in the project, holder_name; version_conflict when `version` is
+  // another than its own.
+  Awaitable<std::string> Claim(domain::PlanRef task, std::string agent,
+                               std::optional<std::int64_t> version);
 
   // Lets an insight belong to a spec, or with an empty one to none. False when there is no such
   // insight. When it belongs to it already nothing happens.

@@ -238,6 +238,67 @@ TEST_F(PlanningServiceTest, ATaskIsAssignedAndThenRuns) {
   EXPECT_THAT(Events().back(), HasSubstr("task.completed p t bob {"));
 }
 
+TEST_F(PlanningServiceTest, ATaskIsClaimedByOneAgentAndTheOthersLearnWhoHasIt) {
+  const PlanRef ref = {PlanKind::kTask, "p", "t"};
+  EXPECT_EQ(Run(planning_.Claim(ref, "eve", {})).error().code(), Errc::kNotFound);
+  ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+  Events();
+  EXPECT_EQ(Run(planning_.Claim(ref, " ", {})).error().code(), Errc::kInvalidArgument);
+  EXPECT_EQ(Run(planning_.Claim(ref, "eve", 7)).error().slug(), "version_conflict");
+  EXPECT_THAT(Events(), IsEmpty());
+
+  const std::string claimed = Run(planning_.Claim(ref, "eve", 1)).value();
+  EXPECT_THAT(claimed, HasSubstr(R"("agent":"eve","status":"running","version":2,)"));
+  EXPECT_THAT(Events(), ElementsAre("task.assigned p t eve " + claimed));
+  // The same claim again, as a client sends it whose answer was lost.
+  EXPECT_EQ(Run(planning_.Claim(ref, "eve", 1)).value(), claimed);
+  const Error refused = Run(planning_.Claim(ref, "bob", 2)).error();
+  EXPECT_EQ(refused.slug(), "task_claimed");
+  EXPECT_EQ(refused.http_status(), 409);
+  EXPECT_EQ(refused.details(),
+            (std::vector<std::pair<std::string, Error::Value>>{{"holder", std::string("eve")}}));
+  EXPECT_EQ(Find(ref), claimed);
+  EXPECT_THAT(Events(), IsEmpty());
+
+  ASSERT_TRUE(Update(ref, From(2, {{"status", std::string("blocked")}})).ok());
+  EXPECT_THAT(Run(planning_.Claim(ref, "eve", 3)).value(),
+              HasSubstr(R"("status":"running","version":4,)"));
+  ASSERT_TRUE(Update(ref, From(4, {{"status", std::string("done")}})).ok());
+  for (const char* agent : {"eve", "bob"}) {
+    EXPECT_EQ(Run(planning_.Claim(ref, agent, {})).error().slug(), "task_done");
+  }
+}
+
+TEST_F(PlanningServiceTest, OfManyWhoClaimOneTaskAtOnceOneGetsIt) {
+  constexpr int kThreads = 8;
+  for (int round = 0; round < 5; ++round) {
+    const PlanRef ref = {PlanKind::kTask, "p", std::to_string(round)};
+    ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+    Events();
+    std::atomic<int> winner = -1;
+    std::atomic<int> won = 0;
+    std::vector<std::string> holders(kThreads);
+    testing::OnThreads(kThreads, [&](int thread) {
+      const auto claimed = Run(planning_.Claim(ref, std::to_string(thread), {}));
+      if (claimed.ok()) {
+        ++won;
+        winner = thread;
+        return;
+      }
+      ASSERT_EQ(claimed.error().slug(), "task_claimed");
+      holders[static_cast<std::size_t>(thread)] =
+          std::get<std::string>(claimed.error().details().at(0).second);
+    });
+    EXPECT_EQ(won, 1);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      if (thread == winner) continue;
+      EXPECT_EQ(holders[static_cast<std::size_t>(thread)], std::to_string(winner));
+    }
+    EXPECT_THAT(Find(ref), HasSubstr("\"agent\":\"" + std::to_string(winner) + "\""));
+    EXPECT_EQ(Events().size(), 1U);
+  }
+}
+
 TEST_F(PlanningServiceTest, AnInsightIsLinkedOnceToEachSpec) {
   const PlanRef ref = {PlanKind::kInsight, "p", "i"};
   const auto link = [&](const std::string& spec) {

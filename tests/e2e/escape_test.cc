@@ -80,6 +80,8 @@ constexpr auto kRecipes = std::to_array<Recipe>({
     {"GET /api/tasks/{id}", "/api/tasks/{task}", kNone, 200, "canary-task-title"},
     {"PUT /api/tasks/{id}", "/api/tasks/{task}", R"({"version":1,"title":"t"})", 200, "{task}"},
     {"PATCH /api/tasks/{id}", "/api/tasks/{task}", R"({"version":2,"title":"t"})", 200, "{task}"},
+    {"POST /api/tasks/{id}/claim", "/api/tasks/{task}/claim", R"({"agent":"{agent}"})", 200,
+     "{task}"},
     {"POST /api/tasks/{id}/assign", "/api/tasks/{task}/assign", R"({"agent":"{me}"})", 200,
      "{task}"},
     {"POST /api/insights", "/api/insights",

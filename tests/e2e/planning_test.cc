@@ -16,6 +16,7 @@
 namespace interlock::e2e {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Texts = std::vector<std::string>;
@@ -196,6 +197,63 @@ TEST_F(PlanningTest, TasksAreAssignedAndCompleted) {
   EXPECT_EQ(Ask("PUT", "/api/tasks/t", R"({"project":"p","version":2,"status":"done"})").status,
             200);
   EXPECT_EQ(EventTypes(), (Texts{"task.created", "task.assigned", "task.completed"}));
+}
+
+TEST_F(PlanningTest, OfManyClientsThatClaimOneTaskOneGetsIt) {
+  constexpr int kClients = 6;
+  std::vector<std::string> agents;
+  for (int i = 0; i < kClients; ++i) {
+    agents.push_back(
+        Text(json::Parse(Ask("POST", "/api/agents",
+                             R"({"project":"p","name":"claimer-)" + std::to_string(i) + "\"}")
+                             .body)
+                 .value(),
+             "agent_id"));
+  }
+  ASSERT_EQ(Make("tasks", R"("id":"t","title":"t")").status, 201);
+  EventTypes();
+  std::atomic<int> winner = -1;
+  std::atomic<int> won = 0;
+  Texts refusals(kClients);
+  testing::OnThreads(kClients, [&](int client) {
+    HttpClient connection = server_->Connect();
+    const std::string body =
+        R"({"agent":")" + agents[static_cast<std::size_t>(client)] + R"(","version":1})";
+    ASSERT_TRUE(connection.Request("POST", "/api/tasks/t/claim?project=p", body));
+    const HttpAnswer answer = connection.Read().value_or(HttpAnswer{});
+    if (answer.status == 200) {
+      ++won;
+      winner = client;
+      return;
+    }
+    EXPECT_EQ(answer.status, 409) << answer.body;
+    refusals[static_cast<std::size_t>(client)] = answer.body;
+  });
+  ASSERT_EQ(won, 1);
+  const std::string& holder = agents[static_cast<std::size_t>(winner.load())];
+  for (int client = 0; client < kClients; ++client) {
+    if (client == winner) continue;
+    const std::string expected =
+        fmt::format(R"("holder":"{}","holder_name":"claimer-{}"}})", holder, winner.load());
+    EXPECT_THAT(refusals[static_cast<std::size_t>(client)],
+                AllOf(HasSubstr(R"({"error":"task_claimed",)"), HasSubstr(expected)));
+  }
+  // The winner may repeat its claim; without a body that names it, X-Agent-ID does.
+  const HttpAnswer again =
+      Ask("POST", "/api/tasks/t/claim?project=p", "{}", "X-Agent-ID: " + holder + "\r\n");
+  EXPECT_EQ(again.status, 200);
+  EXPECT_THAT(again.body,
+              HasSubstr(R"("agent":")" + holder + R"(","status":"running","version":2,)"));
+  EXPECT_EQ(EventTypes(), Texts{"task.assigned"});
+  EXPECT_EQ(Ask("PATCH", "/api/tasks/t", R"({"project":"p","version":2,"status":"done"})").status,
+            200);
+  Check({
+      {"POST", "/api/tasks/t/claim?project=p", R"({"agent":"x"})", 409, "task_done"},
+      {"POST", "/api/tasks/none/claim?project=p", R"({"agent":"x"})", 404, "not_found"},
+      {"POST", "/api/tasks/t/claim?project=p", "{}", 400, R"("field":"agent")"},
+      {"POST", "/api/tasks/t/claim?project=p", R"({"agent":7})", 400, R"("field":"agent")"},
+      {"GET", "/api/tasks/t/claim?project=p", "", 405, "use POST"},
+  });
 }
 
 TEST_F(PlanningTest, InsightsAndJourneysAreLinked) {
