@@ -243,13 +243,15 @@ constexpr std::array kCommands = {
         "known, from an older file.\n\n"
         "Example:\n  ic sentinel list | grep '^stop'\n",
         RunList},
-    Command{"sentinel prune", "", 0, 0, kPruneFlags, "Remove old ones",
-            "Prints how many were removed. Those that fired for good (interval 0) stay, as they\n"
-            "would be allowed again, unless --include-once is given. Those whose interval has not\n"
-            "passed yet stay in any case: to clear away lets nobody go ahead before the time.\n"
-            "'ic sentinel reset' does.\n\n"
-            "Example:\n  ic sentinel prune --older-than=7d\n",
-            RunPrune},
+    Command{
+        "sentinel prune", "", 0, 0, kPruneFlags, "Remove old ones",
+        "Prints how many were removed. Those that fired for good (interval 0) stay, as they\n"
+        "would be allowed again, unless --include-once is given. Those whose interval has not\n"
+        "passed yet stay in any case: to clear away lets nobody go ahead before the time.\n"
+        "'ic sentinel reset' does. Those of an older file, whose interval is not known, stay for\n"
+        "7 days.\n\n"
+        "Example:\n  ic sentinel prune --older-than=7d\n",
+        RunPrune},
 };
 
 }  // namespace

@@ -37,10 +37,11 @@ constexpr db::Sql kPruneStale =
     "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?2 "
     "AND (interval_s IS NULL OR last_fired < ?1 - interval_s)";
 
-// ic_sentinels_prune. ?1 is the time, ?2 is now. What still throttles stays.
+// ic_sentinels_prune. ?1 is the time, ?2 is now, ?3 is 7 days before. What still throttles stays,
+// and so does for that long what may have fired for good.
 constexpr db::Sql kPrune =
     "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?1 "
-    "AND (interval_s IS NULL OR last_fired <= ?2 - interval_s)";
+    "AND ((interval_s IS NULL AND last_fired < ?3) OR last_fired <= ?2 - interval_s)";
 
 // The table's primary key. A row that throttles for longer than it was claimed for is not stale
 // before that.
@@ -51,7 +52,7 @@ constexpr db::Sql kKeepLonger =
 // ic_sentinels_prune. ?1 is the time, ?2 is kForGoodS.
 constexpr db::Sql kPruneForGood =
     "DELETE FROM sentinels WHERE (interval_s > 0 OR interval_s IS NULL) AND last_fired < ?1 "
-    "AND interval_s >= ?2";
+    "AND (interval_s IS NULL OR interval_s >= ?2)";
 
 // ic_sentinels_once
 constexpr db::Sql kPruneOnceOnly = "DELETE FROM sentinels WHERE interval_s = 0 AND last_fired < ?1";
@@ -114,7 +115,7 @@ Result<std::int64_t> PruneStaleSentinels(db::Transaction& tx, std::int64_t now) 
 
 Result<std::int64_t> PruneSentinels(db::Transaction& tx, std::int64_t before, OnceOnly once_only,
                                     std::int64_t now) {
-  IL_TRY(std::int64_t rows, tx->Run(kPrune, before, now));
+  IL_TRY(std::int64_t rows, tx->Run(kPrune, before, now, now - kKeepS));
   if (once_only == OnceOnly::kKeep) return rows;
   IL_TRY(const std::int64_t once, tx->Run(kPruneOnceOnly, before));
   IL_TRY(const std::int64_t for_good, tx->Run(kPruneForGood, before, kForGoodS));

@@ -20,7 +20,8 @@
 //     interval until it is reset, and never pruned unless a person asks for it. A row that fired by
 //     another interval and is asked for once is throttled, and kept in the same way.
 // (3) A row without an interval comes from a file of an older program: it is judged by the interval
-//     of the call. One of 0 makes it (2).
+//     of the call. One of 0 makes it (2). As it may have fired for good it is kept for 7 days,
+//     unless a person asks for (2) to be pruned.
 // (4) A last firing that lies ahead of `now` by the interval or more was stamped by a clock that
 //     has been set back since, and counts as long ago: else it would throttle until that time
 //     comes again. One that lies ahead by less throttles as if it were just now.

@@ -154,9 +154,19 @@ TEST_F(SentinelTest, PruningByAgeLeavesOnceOnlyGuardsUnlessTheyAreMeant) {
   Check(0, kNow, {"once", ""});
   Lifted(kNow);
   EXPECT_EQ(PruneBefore(kNow, OnceOnly::kInclude), 0);
-  EXPECT_EQ(PruneBefore(kNow + 1, OnceOnly::kKeep), 2);
-  EXPECT_EQ(PruneBefore(kNow + 1, OnceOnly::kInclude), 1);
+  EXPECT_EQ(PruneBefore(kNow + 1, OnceOnly::kKeep), 1);
+  EXPECT_EQ(PruneBefore(kNow + 1, OnceOnly::kInclude), 2) << "one that may have fired for good";
   EXPECT_TRUE(All().empty());
+}
+
+TEST_F(SentinelTest, PruningByAgeKeepsARowOfAnOlderProgramForSevenDays) {
+  Lifted(kNow);
+  EXPECT_EQ(PruneBefore(kNow + 1, OnceOnly::kKeep), 0);
+  EXPECT_EQ(PruneBefore(kNow + 6 * kDay, OnceOnly::kKeep), 0);
+  EXPECT_EQ(Check(0, kNow + 6 * kDay), kThrottled);
+  EXPECT_EQ(Reset(), 1);
+  Lifted(kNow);
+  EXPECT_EQ(PruneBefore(kNow + 6 * kDay + 1, OnceOnly::kKeep), 1) << "of the day after";
 }
 
 TEST_F(SentinelTest, ManyClaimsStandEachForItself) {

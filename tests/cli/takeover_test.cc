@@ -57,6 +57,8 @@ TEST_P(TakeoverTest, EveryCommandGoesOnWithWhatWasThere) {
   EXPECT_EQ(ok({"state", "get", "dispatch", "s1"}), "{\"phase\":\"plan\"}\n");
   ok({"state", "set", "dispatch", "s1", "2"});
   EXPECT_EQ(ok({"state", "incr", "dispatch", "s1"}), "3\n");
+  place.Sql("UPDATE sentinels SET last_fired = last_fired - 86400");
+  EXPECT_EQ(ok({"sentinel", "prune", "--older-than=1h"}), "0 pruned\n");
   EXPECT_EQ(place.Ic({"sentinel", "check", "once", "s1", "--interval=0"}).out, "throttled\n");
   EXPECT_EQ(ok({"sentinel", "check", "another", "s1", "--interval=0"}), "allowed\n");
   ok({"lock", "acquire", "l", "s1", "--owner=me"});
