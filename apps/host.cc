@@ -86,6 +86,20 @@ std::filesystem::path NearestExisting(std::filesystem::path path) {
   return path;
 }
 
+// Refuses a path of which more than the last directory is missing: most likely a typing error, and
+// the server would go on with an empty database.
+Result<void> RefuseMissingDirectories(const std::filesystem::path& database) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(database, error).lexically_normal();
+  const auto directory = whole.parent_path();
+  if (std::filesystem::exists(directory.parent_path(), error) || error) return {};
+  return Error(
+      Errc::kCantOpen,
+      fmt::format("the directory {} does not exist, so the database {} cannot be created; "
+                  "check --db, or create its directory: mkdir -p {}",
+                  directory.parent_path().string(), database.string(), directory.string()));
+}
+
 // Who holds the lock. One that has just taken it may not have written its pid yet: then the file is
 // empty or names a holder that is gone, and is worth a second look.
 std::string LastHolder(int fd) {
@@ -182,6 +196,7 @@ bool OthersMayReplace(const std::filesystem::path& file) {
 }
 
 Result<DatabaseLock> DatabaseLock::Acquire(const std::filesystem::path& database) {
+  IL_TRY_VOID(RefuseMissingDirectories(database));
   IL_TRY(const std::filesystem::path place,
          sqlite::SafePlace(database, sqlite::IfMissing::kCreate));
   const std::string path = place.string() + ".lock";

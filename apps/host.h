@@ -45,8 +45,9 @@ bool OthersMayReplace(const std::filesystem::path& file);
 // the file "<database>.lock" stays and names the last holder.
 class DatabaseLock {
  public:
-  // Makes missing directories, and refuses a symlinked one, as db/sqlite/files.h does for the
-  // database itself. Held by another process: kUnavailable with its name and pid.
+  // Creates the last directory of the path when it is missing, and refuses a symlinked one, as
+  // db/sqlite/files.h does for the database itself. More missing directories: kCantOpen. Held by
+  // another process: kUnavailable with its name and pid.
   static Result<DatabaseLock> Acquire(const std::filesystem::path& database);
 
  private:

@@ -101,18 +101,32 @@ TEST(HostTest, OneLockPerDatabaseAndTheHolderIsNamed) {
 
 TEST(HostTest, WhatTheLockMakesIsPrivateWhateverTheUmask) {
   const testing::TempDir directory;
-  const auto path = directory.path() / "new" / "deep" / "a.db";
+  const auto path = directory.path() / "new" / "a.db";
   const mode_t before = ::umask(0777);
   const auto lock = DatabaseLock::Acquire(path);
   ::umask(before);
   ASSERT_TRUE(lock.ok()) << lock.error();
   struct stat info{};
-  ASSERT_EQ(::stat((directory.path() / "new").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 07777, 0700U);
   ASSERT_EQ(::stat(path.parent_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0700U);
   ASSERT_EQ(::stat((path.string() + ".lock").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600U);
+}
+
+TEST(HostTest, OnlyOneMissingDirectoryIsCreated) {
+  const testing::TempDir directory;
+  const auto missing = directory.path() / "new";
+  for (const auto& path : {missing / "deep" / "a.db", missing / "deep" / "er" / "a.db",
+                           missing / "." / "deep" / "a.db"}) {
+    const auto lock = DatabaseLock::Acquire(path);
+    ASSERT_FALSE(lock.ok()) << path;
+    EXPECT_EQ(lock.error().code(), Errc::kCantOpen);
+    EXPECT_THAT(lock.error().message(), AllOf(HasSubstr(path.string()), HasSubstr("mkdir -p"),
+                                              HasSubstr((missing / "deep").string())));
+    EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  }
+  EXPECT_TRUE(DatabaseLock::Acquire(missing / "." / "a.db").ok());
+  EXPECT_TRUE(DatabaseLock::Acquire(missing / "deep" / "a.db").ok()) << "now one level is missing";
 }
 
 TEST(HostTest, NothingIsMadeInASymlinkedDirectory) {

@@ -224,7 +224,8 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
   serve.add_option("--port", options.port, "TCP port; 0 takes a free one and prints it")
       ->capture_default_str()
       ->type_name("PORT");
-  serve.add_option("--db", options.database, "SQLite file; made when missing")
+  serve
+      .add_option("--db", options.database, "SQLite file; created with its directory when missing")
       ->capture_default_str()
       ->type_name("PATH");
   serve.add_option("--socket", options.socket, "Also listen on this Unix socket (mode 0660)")

@@ -216,16 +216,22 @@ TEST_F(ProcessTest, AFileInThePlaceOfTheSocketIsKept) {
   EXPECT_EQ(std::filesystem::file_size(File("s.sock")), 8U);
 }
 
-TEST_F(ProcessTest, TheSocketHasMode0660AndNewDirectoriesAre0700) {
-  const auto server = Start({"--socket=s.sock", "--db=deep/er/test.db"});
+TEST_F(ProcessTest, OnlyOneMissingDirectoryOfTheDatabaseIsCreated) {
+  const auto refused = RunServe({"--db=deep/er/test.db", "--port=0"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("intermute: the directory " + File("deep").string()),
+                                 HasSubstr("deep/er/test.db")));
+  EXPECT_FALSE(std::filesystem::exists(File("deep")));
+}
+
+TEST_F(ProcessTest, TheSocketHasMode0660AndANewDirectoryIs0700) {
+  const auto server = Start({"--socket=s.sock", "--db=deep/test.db"});
   struct stat info{};
   ASSERT_EQ(::stat(File("s.sock").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0660U);
-  for (const char* directory : {"deep", "deep/er"}) {
-    ASSERT_EQ(::stat(File(directory).c_str(), &info), 0);
-    EXPECT_EQ(info.st_mode & 07777, 0700U);
-  }
-  ASSERT_EQ(::stat(File("deep/er/test.db").c_str(), &info), 0);
+  ASSERT_EQ(::stat(File("deep").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0700U);
+  ASSERT_EQ(::stat(File("deep/test.db").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600U);
   EXPECT_EQ(server->Stop(), 0);
 }
