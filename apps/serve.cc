@@ -367,7 +367,9 @@ Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& 
   const bool foreign = !migrated && migrated.error().code() == Errc::kForeignSchema;
   if (!foreign) connection->DoubtLog();  // an earlier server may have left it: see GroupWriter, (8)
   IL_TRY(const db::MigrationOutcome outcome, migrated);
-  if (outcome.from != outcome.to) {
+  if (outcome.from == 0) {
+    log.Info("created the database", {{"version", outcome.to}});
+  } else if (outcome.from != outcome.to) {
     log.Info("migrated the database",
              {{"from", outcome.from}, {"to", outcome.to}, {"backup", outcome.backup.string()}});
   }

@@ -1,5 +1,6 @@
 #include "serve.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "db/sqlite/connection.h"
+#include "testing/captured_log.h"
 #include "testing/raw_db.h"
 #include "testing/recorded_writes.h"
 #include "testing/temp_db.h"
@@ -20,6 +22,8 @@ namespace interlock::app {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class MigrateDatabaseTest : public ::testing::Test {
  protected:
@@ -42,8 +46,8 @@ class MigrateDatabaseTest : public ::testing::Test {
 
   testing::TempDb temp_;
   SystemClock clock_;
-  FdLogSink sink_{2};
-  Logger log_{clock_, sink_, {.level_min = LogLevel::kError}};
+  testing::CapturedLog captured_;
+  Logger log_{clock_, captured_};
 };
 
 TEST_F(MigrateDatabaseTest, MakesAFileInWalModeAndFindsItCurrentAfterwards) {
@@ -53,6 +57,15 @@ TEST_F(MigrateDatabaseTest, MakesAFileInWalModeAndFindsItCurrentAfterwards) {
   EXPECT_EQ(before.at("test.db").substr(18, 2), "\x02\x02") << "the header's mark of WAL mode";
   ASSERT_TRUE(Migrate().ok());
   EXPECT_TRUE(Files() == before);
+}
+
+TEST_F(MigrateDatabaseTest, ANewDatabaseIsLoggedAsCreatedAndACurrentOneNotAtAll) {
+  ASSERT_TRUE(Migrate().ok());
+  EXPECT_THAT(captured_.text(), HasSubstr(" INFO created the database version="));
+  EXPECT_THAT(captured_.text(), Not(HasSubstr("migrated")));
+  const std::string before = captured_.text();
+  ASSERT_TRUE(Migrate().ok());
+  EXPECT_EQ(captured_.text(), before);
 }
 
 TEST_F(MigrateDatabaseTest, AStrangersFileInRollbackModeKeepsEveryByte) {
