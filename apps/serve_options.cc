@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "base/version.h"
 #include "domain/text.h"
+#include "table.h"
 
 namespace interlock::app {
 namespace {
@@ -317,11 +318,11 @@ std::variant<ServeOptions, InitOptions, AskOptions, InboxOptions, Done> ParseCom
     std::ostringstream out;
     std::ostringstream err;
     if (intermute.exit(error, out, err) == 0) return Done{0, out.str()};
-    std::string usage = intermute.help();
-    for (const CLI::App* const command : intermute.get_subcommands()) {
-      usage = command->help("intermute");
+    std::string command = "intermute ";
+    for (const CLI::App* const given : intermute.get_subcommands()) {
+      command += given->get_name() + " ";
     }
-    return Done{1, std::string("intermute: ") + error.what() + "\n\n" + usage};
+    return Done{1, "intermute: " + Printable(error.what()) + "\nTry: " + command + "--help\n"};
   }
   if (init.parsed()) return init_options;
   if (serve.parsed()) return options;

@@ -78,7 +78,7 @@ struct Environment {
 };
 
 // Reads the command line of `intermute`. Help and version are Done with 0; mistakes are Done with 1
-// and say what is wrong and how to write it.
+// and two lines: what is wrong, and which --help to read.
 std::variant<ServeOptions, InitOptions, AskOptions, InboxOptions, Done> ParseCommandLine(
     int argc, const char* const* argv, const Environment& environment);
 

@@ -39,7 +39,7 @@ Outcome Failed(Context& context, const Error& error, const ParseState& state) {
         state.command.empty() ? "run 'ic help'" : fmt::format("run 'ic help {}'", state.command);
   }
   context.Fail(error, remedy);
-  return {error.exit_code(), state.usage_wanted ? UsageText() : "", context.TakeDiagnostics()};
+  return {error.exit_code(), "", context.TakeDiagnostics()};
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(CommandTest, UnknownCommandsAreUsageErrorsWithAHint) {
   const Outcome typo = Ic({"verison"});
   EXPECT_EQ(typo.exit_code, 3);
   EXPECT_EQ(typo.err, "ic: unknown command 'verison'\ndid you mean 'ic version'?\n");
-  EXPECT_THAT(typo.out, StartsWith("usage: ic"));
+  EXPECT_EQ(typo.out, "") << "two lines are enough; the rest is in 'ic help'";
   const Outcome other = Ic({"frobnicate"});
   EXPECT_EQ(other.exit_code, 3);
   EXPECT_THAT(other.err, HasSubstr("run 'ic help'"));

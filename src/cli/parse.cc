@@ -195,7 +195,6 @@ class Parser {
     const std::string_view name = word == "--version" ? "version" : word;
     const auto found = std::ranges::find(Groups(), name, &Group::name);
     if (found == Groups().end()) {
-      state_.usage_wanted = true;
       std::vector<std::string_view> names;
       names.reserve(Groups().size());
       for (const Group& group : Groups()) names.push_back(group.name);

@@ -25,12 +25,11 @@ struct Parsed {
 // flags, and a word of one dash (-5, -x) is an argument unless the command knows its letter.
 //
 // kUsage says what is wrong, with the nearest name that exists; `command` gets the words that were
-// understood, for the message. Of an unknown first word `usage_wanted` is set.
+// understood, for the message.
 struct ParseState {
   Globals& globals;
   std::string_view command = {};
   const Command* known = nullptr;
-  bool usage_wanted = false;
 };
 Result<Parsed> ParseCommandLine(std::span<const char* const> words, ParseState& state);
 

@@ -268,14 +268,15 @@ TEST_F(KeysTest, InitAddsAKeyThatTheServerTakes) {
   EXPECT_EQ(Status(*server, Bearer(Printed(second.out))), 200);
 }
 
-TEST_F(KeysTest, InitWithoutAProjectSaysHowToWriteIt) {
+TEST_F(KeysTest, InitWithoutAProjectNamesItsHelp) {
   const std::vector<std::vector<std::string>> mistakes = {
       {"init"}, {"init", "--project", " "}, {"init", "--project=x", "--keys-file="}};
   for (const auto& mistake : mistakes) {
     const auto finished = Run(mistake);
     EXPECT_EQ(finished.exit_code, 1);
     EXPECT_EQ(finished.out, "");
-    EXPECT_THAT(finished.err, AllOf(StartsWith("intermute: "), HasSubstr("Usage:")));
+    EXPECT_THAT(finished.err,
+                AllOf(StartsWith("intermute: "), HasSubstr("\nTry: intermute init --help\n")));
   }
   EXPECT_FALSE(std::filesystem::exists(File(kFile)));
 }

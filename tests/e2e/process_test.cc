@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -27,6 +28,7 @@ namespace interlock::e2e {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -87,9 +89,14 @@ TEST_F(ProcessTest, WrongCommandLinesSayWhatIsWrongAndExitWith1) {
     const auto finished = Run(c.arguments);
     EXPECT_EQ(finished.exit_code, 1) << c.says;
     EXPECT_EQ(finished.out, "") << c.says;
-    EXPECT_THAT(finished.err,
-                AllOf(StartsWith("intermute: "), HasSubstr(c.says), HasSubstr("Usage:")));
+    EXPECT_THAT(finished.err, AllOf(StartsWith("intermute: "), HasSubstr(c.says),
+                                    HasSubstr("\nTry: intermute ")));
+    EXPECT_EQ(std::ranges::count(finished.err, '\n'), 2) << finished.err;
   }
+  EXPECT_THAT(Run({"frobnicate"}).err, EndsWith("\nTry: intermute --help\n"));
+  EXPECT_THAT(Run({"serve", "--port=x"}).err, EndsWith("\nTry: intermute serve --help\n"));
+  EXPECT_THAT(Run({"who", "two\nlines", "\x1b[2J"}).err,
+              AllOf(Not(HasSubstr("\x1b")), EndsWith("\nTry: intermute who --help\n")));
 }
 
 TEST_F(ProcessTest, SignalsStopItInOrderAndLeaveOneFile) {
