@@ -22,9 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Fit = Table::Fit;
 
-constexpr int kRefused = 1;
-constexpr int kNoServer = 2;
-
 constexpr std::string_view kWildcards = "*?[{\\";
 constexpr std::string_view kSpecial = "\\*?[{},";  // what a pattern must escape to mean itself
 
@@ -47,22 +44,6 @@ std::int64_t Number(const json::Value& object, std::string_view name) {
 bool Flag(const json::Value& object, std::string_view name) {
   const json::Value* const value = Member(object, name);
   return value != nullptr && value->is_bool() && value->get_bool();
-}
-Error Strange(std::string_view name) {
-  return {Errc::kBadJson,
-          fmt::format("the answer has no `{}` of the right kind: is an intermute server there, of "
-                      "this version?",
-                      name)};
-}
-// A list of objects. What is none is no answer of ours, and must not look like an empty list.
-Result<json::Array> List(json::Value& object, std::string_view name) {
-  json::Object* const members = object.if_object();
-  json::Value* const value = members != nullptr ? members->if_contains(name) : nullptr;
-  if (value == nullptr || !value->is_array()) return Strange(name);
-  const bool objects = std::ranges::all_of(value->get_array(),
-                                           [](const json::Value& one) { return one.is_object(); });
-  if (!objects) return Strange(name);
-  return std::move(value->get_array());
 }
 std::optional<Timestamp> Time(const json::Value& object, std::string_view name) {
   const auto time = ParseRfc3339(Text(object, name));
@@ -116,6 +97,20 @@ class Asking {
   std::string AsJson(const json::Value& value) const {
     const std::string text = json::Write(value);
     return (on_terminal_ ? PrintableJson(text) : text) + "\n";
+  }
+
+  Error Strange(std::string_view name) const {
+    return client_.NotIntermute(fmt::format("the answer has no proper `{}`", name));
+  }
+  // A list of objects. Anything else is not ours, and must not look like an empty list.
+  Result<json::Array> List(json::Value& object, std::string_view name) const {
+    json::Object* const members = object.if_object();
+    json::Value* const value = members != nullptr ? members->if_contains(name) : nullptr;
+    if (value == nullptr || !value->is_array()) return Strange(name);
+    const bool objects = std::ranges::all_of(
+        value->get_array(), [](const json::Value& one) { return one.is_object(); });
+    if (!objects) return Strange(name);
+    return std::move(value->get_array());
   }
 
   Result<std::string> Status() const {
@@ -287,14 +282,13 @@ std::string Roughly(Duration duration) {
 Done Ask(const AskOptions& options, const Screen& screen) {
   const bool keyed = !options.server.api_key.empty();
   if (options.question == AskOptions::Question::kWho && options.project.empty() && !keyed) {
-    return {kRefused, "intermute: in which project? Name it with --project or INTERMUTE_PROJECT\n"};
+    return {1, "intermute: in which project? Name it with --project or INTERMUTE_PROJECT\n"};
   }
   const auto client = Client::For(options.server);
   Result<std::string> text =
       client.ok() ? Asking(options, screen, *client).Answer() : Result<std::string>(client.error());
   if (text.ok()) return {0, *std::move(text)};
-  const bool nobody = text.error().code() == Errc::kUnavailable;
-  return {nobody ? kNoServer : kRefused, "intermute: " + Printable(text.error().message()) + "\n"};
+  return Failed(text.error());
 }
 
 }  // namespace interlock::app

@@ -4,6 +4,8 @@
 
 #include "json/parse.h"
 #include "json/value.h"
+#include "serve_options.h"
+#include "table.h"
 
 namespace interlock::app {
 namespace {
@@ -25,9 +27,9 @@ Errc CodeOf(int status) {
 
 }  // namespace
 
-Result<Client> Client::For(const ServerAddress& address) {
+Result<Client> Client::For(const ServerAddress& address, std::chrono::milliseconds patience) {
   IL_TRY(http::Endpoint endpoint, http::ParseEndpoint(address.url));
-  return Client(address, std::move(endpoint));
+  return Client(address, std::move(endpoint), patience);
 }
 
 Result<json::Value> Client::Get(std::string_view path, const Parameters& query) const {
@@ -49,25 +51,37 @@ Result<json::Value> Client::Ask(std::string_view method, std::string_view path,
     question.headers.emplace_back("Authorization", "Bearer " + address_.api_key.Reveal());
   }
   question.body = body;
-  const auto answer = http::Exchange(endpoint_, question);
-  if (!answer.ok()) {
-    return Error(Errc::kUnavailable,
-                 fmt::format("no server at {} ({}); start one with 'intermute serve', or name it "
-                             "with --url or INTERMUTE_URL",
-                             address_.url, answer.error().message()));
-  }
+  const auto answer = http::Exchange(endpoint_, question, {.patience = patience_});
+  if (!answer.ok()) return ExplainSilence(answer.error());
   if (answer->status < 200 || answer->status > 299) return Explain(*answer);
   if (answer->body.empty()) return json::Value();
   auto value = json::Parse(answer->body, {.limits = {.bytes_max = answer->body.size() + 1,
                                                      .string_bytes_max = answer->body.size() + 1,
                                                      .members_max = 1'000'000}});
-  if (!value.ok()) {
-    return Error(Errc::kUnavailable,
-                 fmt::format("what answers at {} is no intermute: {}; name another server with "
-                             "--url or INTERMUTE_URL",
-                             address_.url, value.error().message()));
-  }
+  if (!value.ok()) return NotIntermute(value.error().message());
   return *std::move(value);
+}
+
+Error Client::NotIntermute(std::string_view reason) const {
+  return {Errc::kUnavailable,
+          fmt::format("something else than an intermute server answers at {} ({}); look for the "
+                      "address in the line 'listening on' of 'intermute serve', and name it with "
+                      "--url or INTERMUTE_URL",
+                      address_.url, reason)};
+}
+
+Error Client::ExplainSilence(const Error& failure) const {
+  if (failure.slug() == "not_http") return NotIntermute(failure.message());
+  if (failure.slug() == "no_answer") {
+    return {Errc::kUnavailable,
+            fmt::format("the server at {} hangs ({}); read its log and restart it, or name another "
+                        "with --url or INTERMUTE_URL",
+                        address_.url, failure.message())};
+  }
+  return {Errc::kUnavailable,
+          fmt::format("no server at {} ({}); start one with 'intermute serve', or name it with "
+                      "--url or INTERMUTE_URL",
+                      address_.url, failure.message())};
 }
 
 Error Client::Explain(const http::Answer& answer) const {
@@ -75,12 +89,23 @@ Error Client::Explain(const http::Answer& answer) const {
   const std::string slug = value.ok() ? TextOf(*value, "error") : "";
   const std::string message = value.ok() ? TextOf(*value, "message") : "";
   if (slug.empty()) {
-    return {CodeOf(answer.status), fmt::format("{} answered {}", address_.url, answer.status)};
+    return NotIntermute(fmt::format("status {} without an error of ours", answer.status));
+  }
+  std::string reason = message.empty() ? "no reason given" : message;
+  if (answer.status == 401) {
+    reason = address_.api_key.empty()
+                 ? "it needs a key; set INTERMUTE_API_KEY to one that 'intermute init' made"
+                 : "it does not know the key in INTERMUTE_API_KEY; correct the key, or make one "
+                   "with 'intermute init'";
   }
   return Error(CodeOf(answer.status),
-               fmt::format("{} answered {} {}: {}", address_.url, answer.status, slug,
-                           message.empty() ? "no reason given" : message))
+               fmt::format("{} answered {} {}: {}", address_.url, answer.status, slug, reason))
       .WithSlug(slug);
+}
+
+Done Failed(const Error& error) {
+  const bool no_server = error.code() == Errc::kUnavailable;
+  return {no_server ? 2 : 1, fmt::format("intermute: {}\n", Printable(error.message()))};
 }
 
 }  // namespace interlock::app

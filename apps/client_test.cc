@@ -11,6 +11,7 @@
 
 #include "ask.h"
 #include "http/socket.h"
+#include "inbox.h"
 #include "json/value.h"
 #include "json/write.h"
 #include "testing/temp_db.h"
@@ -129,8 +130,8 @@ TEST(ClientTest, AnAnswerThatIsNoneOfOursIsNotTakenForEmpty) {
     AskOptions options;
     options.server.url = peer.url();
     const Done done = Ask(options, {});
-    EXPECT_EQ(done.exit_code, 1) << strange;
-    EXPECT_THAT(done.text, HasSubstr("intermute server")) << strange;
+    EXPECT_EQ(done.exit_code, 2) << strange;
+    EXPECT_THAT(done.text, HasSubstr("something else than an intermute server")) << strange;
   }
 }
 
@@ -173,14 +174,71 @@ TEST(ClientTest, PassesOnWhatTheServerRefused) {
 }
 
 TEST(ClientTest, KnowsThatSomethingElseListens) {
-  for (const std::string& bytes : {std::string("SSH-2.0-x\r\n\r\n"), Text("200 OK", "<html>"),
-                                   std::string("HTTP/1.1 200 OK\r\n")}) {
+  for (const std::string& bytes :
+       {std::string("SSH-2.0-x\r\n\r\n"), Text("200 OK", "<html>"),
+        std::string("HTTP/1.1 200 OK\r\n"), Text("404 Not Found", "<html>no such page</html>"),
+        Text("502 Bad Gateway", "{}")}) {
     Peer peer(*http::ListenTcp("127.0.0.1", 0), bytes);
     const auto answer = Client::For({.url = peer.url()})->Get("/x", {});
     ASSERT_FALSE(answer.ok()) << bytes;
     EXPECT_EQ(answer.error().code(), Errc::kUnavailable);
-    EXPECT_THAT(answer.error().message(), HasSubstr("INTERMUTE_URL"));
+    EXPECT_THAT(
+        answer.error().message(),
+        AllOf(StartsWith("something else than an intermute server answers at " + peer.url()),
+              HasSubstr("INTERMUTE_URL")));
   }
+}
+
+TEST(ClientTest, A401NamesTheVariableOfTheKey) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "it needs a key; set INTERMUTE_API_KEY"},
+      {"s3cret", "it does not know the key in INTERMUTE_API_KEY"}};
+  for (const auto& [key, says] : cases) {
+    Peer peer(*http::ListenTcp("127.0.0.1", 0),
+              Text("401 Unauthorized", R"({"error":"unauthorized","message":"Send a field."})"));
+    const auto answer = Client::For({.url = peer.url(), .api_key = Secret(key)})->Get("/x", {});
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code(), Errc::kUnauthorized);
+    EXPECT_THAT(answer.error().message(), AllOf(HasSubstr(says), Not(HasSubstr("s3cret"))));
+  }
+}
+
+TEST(ClientTest, AServerThatHangsIsNotCalledAbsent) {
+  Peer peer(*http::ListenTcp("127.0.0.1", 0), "");
+  const auto answer =
+      Client::For({.url = peer.url()}, std::chrono::milliseconds(30))->Get("/x", {});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Errc::kUnavailable);
+  EXPECT_THAT(answer.error().message(),
+              AllOf(StartsWith("the server at " + peer.url() + " hangs (no answer within 30 ms)"),
+                    HasSubstr("restart"), HasSubstr("INTERMUTE_URL")));
+}
+
+TEST(ClientTest, WithoutAServerEveryCommandEndsWith2) {
+  const testing::TempDir directory;
+  const ServerAddress server = {.url = "unix:" + (directory.path() / "none.sock").string()};
+  const auto never = [](std::string_view /*text*/) { return false; };
+  InboxOptions inbox;
+  inbox.server = server;
+  EXPECT_EQ(Inbox(inbox, never).exit_code, 2);
+  for (const auto question :
+       {AskOptions::Question::kStatus, AskOptions::Question::kAgents, AskOptions::Question::kWho}) {
+    AskOptions ask;
+    ask.question = question;
+    ask.server = server;
+    ask.project = "web";
+    ask.path = "x";
+    EXPECT_EQ(Ask(ask, {}).exit_code, 2);
+  }
+}
+
+TEST(ClientTest, AnInboxThatIsNotOursIsNotTakenForEmpty) {
+  Peer peer(*http::ListenTcp("127.0.0.1", 0), Text("200 OK", R"({"pokes":7})"));
+  InboxOptions inbox;
+  inbox.server.url = peer.url();
+  const Done done = Inbox(inbox, [](std::string_view /*text*/) { return true; });
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_THAT(done.text, HasSubstr("something else than an intermute server"));
 }
 
 TEST(ClientTest, GivesUpOnAServerThatSaysNothing) {

@@ -31,7 +31,9 @@ Result<std::string> Show(const InboxOptions& options, const Print& print) {
   IL_TRY(const Client client, Client::For(options.server));
   const Client::Parameters query = {{"project", options.project}, {"agent", options.agent}};
   IL_TRY(const json::Value answer, client.Get("/api/inbox/pokes", query));
-  IL_TRY(const Pokes found, json::Decode<Pokes>(answer));
+  const auto decoded = json::Decode<Pokes>(answer);
+  if (!decoded.ok()) return client.NotIntermute(decoded.error().message());
+  const Pokes& found = *decoded;
   bool first = true;
   for (const Poke& poke : found.pokes) {
     if (!print((first ? "" : "---\n") + poke.body + "\n")) {
@@ -54,7 +56,7 @@ Result<std::string> Show(const InboxOptions& options, const Print& print) {
 Done Inbox(const InboxOptions& options, const Print& print) {
   auto shown = Show(options, print);
   if (shown.ok()) return {0, *std::move(shown)};
-  return {1, fmt::format("intermute: {}\n", Printable(shown.error().message()))};
+  return Failed(shown.error());
 }
 
 }  // namespace interlock::app

@@ -13,7 +13,7 @@ using Print = std::function<bool(std::string_view text)>;
 // Prints the messages that were to be put before an agent and wait to be surfaced, each in its
 // envelope, with a line "---" between them; nothing when none waits. With `mark_surfaced` each is
 // marked once it is printed, so that one that could not be printed comes again. Done with 0 and, if
-// more wait than a page holds, a text that says so; or with 1 and why it failed.
+// more wait than a page holds, a text that says so; or as Failed() says.
 Done Inbox(const InboxOptions& options, const Print& print);
 
 }  // namespace interlock::app

@@ -178,7 +178,8 @@ constexpr const char* kInboxExamples =
     "\n"
     "INTERMUTE_URL, INTERMUTE_SOCKET and INTERMUTE_PROJECT set what the flags set;\n"
     "INTERMUTE_API_KEY is the key, where one is needed.\n"
-    "Exit code 0: printed what there was, perhaps nothing; 1: mistaken, refused, or no server.\n";
+    "Exit code 0: printed what there was, perhaps nothing; 1: mistaken or refused;\n"
+    "2: no server answers.\n";
 
 void AddInboxCommand(CLI::App& intermute, InboxOptions& options, const Environment& environment) {
   options.server = AddressFrom(environment);

@@ -22,7 +22,15 @@ using boost::system::error_code;
 using Tcp = asio::ip::tcp;
 using Local = asio::local::stream_protocol;
 
-Error Unavailable(std::string message) { return {Errc::kUnavailable, std::move(message)}; }
+Error NoConnection(std::string message) {
+  return Error(Errc::kUnavailable, std::move(message)).WithSlug("no_connection");
+}
+Error NoAnswer(std::string message) {
+  return Error(Errc::kUnavailable, std::move(message)).WithSlug("no_answer");
+}
+Error NotHttp(std::string message) {
+  return Error(Errc::kUnavailable, std::move(message)).WithSlug("not_http");
+}
 
 Error BadUrl(std::string_view url, std::string_view reason) {
   return {Errc::kUsage,
@@ -53,28 +61,29 @@ class Conversation {
   // `endpoints` is tried in order. The step that failed stands before its reason.
   Result<Answer> Run(const std::vector<typename Protocol::endpoint>& endpoints) {
     asio::async_connect(socket_, endpoints, [this](error_code error, const auto& /*endpoint*/) {
-      if (Went("no connection", error)) Send();
+      if (error) {
+        failure_ = NoConnection("no connection: " + error.message());
+      } else {
+        Send();
+      }
     });
     io_.run_for(limits_.patience);
     if (failure_) return *failure_;
     if (!answer_) {
-      return Unavailable(fmt::format("no answer within {} ms", limits_.patience.count()));
+      return NoAnswer(fmt::format("no answer within {} ms", limits_.patience.count()));
     }
     return *std::move(answer_);
   }
 
  private:
-  // False, with the failure noted, when `error` says so.
-  bool Went(std::string_view step, const error_code& error) {
-    if (error) failure_ = Unavailable(fmt::format("{}: {}", step, error.message()));
-    return !error;
-  }
-
   // A server may answer before it has read everything, and then takes no more: the answer counts.
   void Send() {
     beast::http::async_write(socket_, request_, [this](error_code /*error*/, std::size_t) {
       beast::http::async_read(socket_, buffer_, parser_, [this](error_code error, std::size_t) {
-        if (!Went("no whole answer", error)) return;
+        if (error) {
+          failure_ = NotHttp("no whole answer: " + error.message());
+          return;
+        }
         answer_ = Answer{.status = static_cast<int>(parser_.get().result_int()),
                          .body = std::move(parser_.get().body())};
       });
@@ -96,7 +105,9 @@ Result<std::vector<Tcp::endpoint>> Resolve(const Endpoint& endpoint) {
   Tcp::resolver resolver(io);
   error_code error;
   const auto found = resolver.resolve(endpoint.host, endpoint.port, error);
-  if (error) return Unavailable(fmt::format("no host '{}': {}", endpoint.host, error.message()));
+  if (error) {
+    return NoConnection(fmt::format("no host '{}': {}", endpoint.host, error.message()));
+  }
   return std::vector<Tcp::endpoint>(found.begin(), found.end());
 }
 
@@ -151,7 +162,7 @@ Result<Answer> Exchange(const Endpoint& endpoint, const Question& question,
                         const ExchangeLimits& limits) {
   if (endpoint.kind == Endpoint::Kind::kUnix) {
     if (endpoint.path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return Unavailable("the path of the socket is longer than a socket can have");
+      return NoConnection("the path of the socket is longer than a socket can have");
     }
     return Conversation<Local>(question, "localhost", limits).Run({Local::endpoint(endpoint.path)});
   }

@@ -45,7 +45,8 @@ struct ExchangeLimits {
   std::uint64_t answer_bytes_max = std::uint64_t{64} << 20;
 };
 
-// kUnavailable: no connection, no answer in time, or an answer that is not HTTP; says which.
+// kUnavailable, with the slug no_connection, no_answer (in time) or not_http (an answer of another
+// kind, or one that breaks off).
 Result<Answer> Exchange(const Endpoint& endpoint, const Question& question,
                         const ExchangeLimits& limits = {});
 

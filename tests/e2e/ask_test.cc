@@ -269,7 +269,7 @@ TEST_F(AskTest, ExitCodesTellARefusalFromAnAbsentServer) {
   const Variable key("INTERMUTE_API_KEY", "wrong");
   done = Run(Command({"status"}));
   EXPECT_EQ(done.exit_code, 1);
-  EXPECT_THAT(done.err, HasSubstr("401"));
+  EXPECT_THAT(done.err, AllOf(HasSubstr("401"), HasSubstr("INTERMUTE_API_KEY")));
   EXPECT_THAT(done.err, Not(HasSubstr("wrong")));
 }
 

@@ -248,7 +248,7 @@ TEST_F(LiveTest, TheInboxCommandSaysThatMoreWait) {
 TEST_F(LiveTest, TheInboxCommandSaysWhatIsWrong) {
   const testing::Finished nobody =
       Run({"inbox", "--unread-pokes", "--project=p", "--agent=a", "--url=http://127.0.0.1:1"});
-  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_EQ(nobody.exit_code, 2);
   EXPECT_EQ(nobody.out, "");
   EXPECT_THAT(nobody.err, StartsWith("intermute: no server at http://127.0.0.1:1"));
   EXPECT_EQ(Run({"inbox", "--project=p", "--agent=a"}).exit_code, 1);
