@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/git_tree.h"
 #include "base/time_text.h"
 #include "http/exchange.h"
 #include "json/value.h"
@@ -92,12 +93,11 @@ class Asking {
   }
   // With a key the server says which project it is.
   std::string Project() const { return Text(status_, "project"); }
-  std::string Where() const { return Project().empty() ? "" : " in " + Printable(Project()); }
-
-  std::string AsJson(const json::Value& value) const {
-    const std::string text = json::Write(value);
-    return (on_terminal_ ? PrintableJson(text) : text) + "\n";
+  bool IsUnknownProject() const {
+    return Number(status_, "agents_registered") == 0 &&
+           Number(status_, "reservations_active") == 0 && Number(status_, "mail_unread") == 0;
   }
+  std::string Where() const { return Project().empty() ? "" : " in " + Printable(Project()); }
 
   Error Strange(std::string_view name) const {
     return client_.NotIntermute(fmt::format("the answer has no proper `{}`", name));
@@ -111,6 +111,11 @@ class Asking {
         value->get_array(), [](const json::Value& one) { return one.is_object(); });
     if (!objects) return Strange(name);
     return std::move(value->get_array());
+  }
+
+  std::string AsJson(const json::Value& value) const {
+    const std::string text = json::Write(value);
+    return (on_terminal_ ? PrintableJson(text) : text) + "\n";
   }
 
   Result<std::string> Status() const {
@@ -154,8 +159,17 @@ class Asking {
   }
 
   Result<std::string> Who() const {
-    const Place place = PlaceOf(options_);
+    std::error_code error;
+    const fs::path here = fs::current_path(error);
+    if (error) return Error(Errc::kIo, "cannot find the current directory: " + error.message());
+    IL_TRY(const Place place, PlaceOf(options_, here));
     IL_TRY(const json::Array holders, Holders(place));
+    if (holders.empty() && IsUnknownProject()) {
+      return Error(Errc::kNotFound,
+                   fmt::format("project '{}' is unknown at {}: no agent is registered and nothing "
+                               "is reserved in it; 'intermute agents' lists the projects",
+                               Project(), options_.server.url));
+    }
     if (as_json_) {
       return AsJson(json::Object{{"path", options_.path},
                                  {"pattern", place.pattern},
@@ -163,7 +177,7 @@ class Asking {
                                  {"project", Project()},
                                  {"holders", holders}});
     }
-    const std::string path = Printable(place.literal ? options_.path : place.pattern);
+    const std::string path = Printable(place.pattern);
     if (holders.empty()) return fmt::format("nobody holds {}{}\n", path, Where());
     Table table({{"AGENT", Fit::kCut},
                  {"ALIVE"},
@@ -232,14 +246,47 @@ std::string Escaped(std::string_view path) {
   return escaped;
 }
 
-// `path` below `project`, both absolute; as it is otherwise.
-std::string InProject(const std::string& path, const std::string& project) {
-  if (!path.starts_with('/') || !project.starts_with('/')) return path;
-  const bool directory = path.ends_with('/');
-  const std::string inside =
-      fs::path(path).lexically_normal().lexically_relative(fs::path(project).lexically_normal());
-  if (inside.empty() || inside == "." || inside.starts_with("..")) return path;
-  return directory && !inside.ends_with('/') ? inside + "/" : inside;
+// `path` as a path below `root`, "" for the root itself; nothing when it lies elsewhere.
+std::optional<std::string> Below(const fs::path& root, const fs::path& path) {
+  const fs::path inside =
+      path.lexically_normal().lexically_relative((root / "").lexically_normal().parent_path());
+  if (inside.empty() || *inside.begin() == "..") return std::nullopt;
+  return inside == "." ? "" : inside.string();
+}
+
+// A path from the root of the project in two parts: `before` was not typed and holds no wildcards.
+struct Seen {
+  std::string before;
+  std::string rest;
+};
+
+// `path` as typed in the directory `at`, which is relative to the root.
+Result<Seen> SeenFrom(fs::path at, std::string_view path) {
+  const std::string typed(path);
+  while (path == "." || path == ".." || path.starts_with("./") || path.starts_with("../")) {
+    const std::size_t end = path.find('/');
+    if (path.starts_with("..")) {
+      if (at.empty()) {
+        return Error(Errc::kInvalidArgument,
+                     fmt::format("{} lies outside the repository; name a path inside it", typed));
+      }
+      at = at.parent_path();
+    }
+    path = end == std::string_view::npos ? "" : path.substr(end + 1);
+    while (path.starts_with('/')) path.remove_prefix(1);
+  }
+  return Seen{.before = at.empty() ? "" : at.string() + "/", .rest = std::string(path)};
+}
+
+Result<Seen> See(const AskOptions& options, const fs::path& here) {
+  const std::optional<fs::path> root =
+      options.project.starts_with('/') ? fs::path(options.project) : FindGitRoot(here);
+  if (!root) return Seen{.before = "", .rest = options.path};
+  const bool absolute = options.path.starts_with('/');
+  const auto inside = Below(*root, absolute ? fs::path(options.path) : here);
+  if (!inside) return Seen{.before = "", .rest = options.path};
+  if (!absolute) return SeenFrom(*inside, options.path);
+  return Seen{.before = "", .rest = *inside};
 }
 
 }  // namespace
@@ -253,17 +300,21 @@ Screen Screen::Find() {
   return screen;
 }
 
-Place PlaceOf(const AskOptions& options) {
-  const std::string path = InProject(options.path, options.project);
-  if (options.literal) return {.pattern = path};
-  std::error_code ignored;  // what cannot be looked at is not there for us
-  const fs::file_status here = fs::status(options.path, ignored);
-  if (fs::is_directory(here)) {
-    return {.pattern = Escaped(path) + (path.ends_with('/') ? "" : "/"), .literal = false};
+Result<Place> PlaceOf(const AskOptions& options, const fs::path& here) {
+  IL_TRY(const Seen seen, See(options, here));
+  std::string path = seen.before + seen.rest;
+  if (options.literal) return Place{.pattern = std::move(path)};
+  std::error_code ignored;  // a path that cannot be looked at does not exist for us
+  const fs::file_status found = fs::status(here / options.path, ignored);
+  if (fs::is_directory(found)) {
+    if (path.empty()) return Place{.pattern = "**", .literal = false};
+    return Place{.pattern = Escaped(path) + (path.ends_with('/') ? "" : "/"), .literal = false};
   }
-  if (path.ends_with('/')) return {.pattern = path, .literal = false};
-  const bool wild = path.find_first_of(kWildcards) != std::string::npos;
-  return {.pattern = path, .literal = !wild || fs::exists(here)};
+  const bool wild = seen.rest.find_first_of(kWildcards) != std::string::npos;
+  if (path.ends_with('/') || (wild && !fs::exists(found))) {
+    return Place{.pattern = Escaped(seen.before) + seen.rest, .literal = false};
+  }
+  return Place{.pattern = std::move(path)};
 }
 
 std::string Roughly(Duration duration) {

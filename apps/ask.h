@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -32,10 +33,14 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// `path` as people give it: a path means itself; a directory, or one that ends in "/", means what
-// is below it; and what has wildcards in it, and is no file here, is a pattern. An absolute path
-// that lies in a project whose name is an absolute path is taken relative to that.
-Place PlaceOf(const AskOptions& options);
+// `path` as people give it: a path means itself; a directory, or a path that ends in "/", means
+// everything below it; and a path with wildcards that is no file is a pattern.
+//
+// The root is the project when its name is an absolute path, else that of the git work tree around
+// `here`, the current directory. A relative path is seen from `here` when that lies below the root,
+// and from the root otherwise; an absolute path below the root becomes relative to it.
+// kInvalidArgument: "../" leads out of the root.
+Result<Place> PlaceOf(const AskOptions& options, const std::filesystem::path& here);
 
 // "45s", "12m", "3h05m", "2d": how long, with no more digits than a glance can take.
 std::string Roughly(Duration duration);

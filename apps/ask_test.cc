@@ -21,11 +21,15 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Place PlaceAt(const std::string& path, const std::string& project = "web") {
+// Seen from a directory that is in no work tree.
+Place PlaceAt(const std::string& path, const std::string& project = "web",
+              const fs::path& here = "/nowhere") {
   AskOptions options;
   options.path = path;
   options.project = project;
-  return PlaceOf(options);
+  const auto place = PlaceOf(options, here);
+  EXPECT_TRUE(place.ok()) << place.error();
+  return place.ok() ? *place : Place{};
 }
 
 TEST(PlaceOfTest, APathMeansItselfAndASlashOrAWildcardMakesAPattern) {
@@ -60,7 +64,62 @@ TEST(PlaceOfTest, LiteralMeansLiteral) {
   AskOptions options;
   options.path = "src/*.cc";
   options.literal = true;
-  EXPECT_EQ(PlaceOf(options), (Place{.pattern = "src/*.cc", .literal = true}));
+  EXPECT_EQ(*PlaceOf(options, "/nowhere"), (Place{.pattern = "src/*.cc", .literal = true}));
+}
+
+TEST(PlaceOfTest, ARelativePathIsSeenFromTheCurrentDirectoryInTheRepository) {
+  const testing::TempDir directory;
+  const fs::path root = directory.path();
+  const fs::path here = root / "src" / "[http]";
+  fs::create_directories(here / "parts");
+  std::ofstream(here / "a.cc").close();
+  EXPECT_EQ(PlaceAt("a.cc", "web", here).pattern, "a.cc") << "in no repository";
+  fs::create_directory(root / ".git");
+  EXPECT_EQ(PlaceAt("a.cc", "web", here), (Place{.pattern = "src/[http]/a.cc", .literal = true}));
+  EXPECT_EQ(PlaceAt("./new.cc", "web", here).pattern, "src/[http]/new.cc");
+  EXPECT_EQ(PlaceAt("../x.cc", "web", here).pattern, "src/x.cc");
+  EXPECT_EQ(PlaceAt("../../x.cc", "web", here).pattern, "x.cc");
+  EXPECT_EQ(PlaceAt("src/x.cc", "web", root).pattern, "src/x.cc");
+  EXPECT_EQ(PlaceAt((here / "a.cc").string(), "web", root).pattern, "src/[http]/a.cc");
+  const auto below = [&](const std::string& path, const fs::path& from) {
+    const Place place = PlaceAt(path, "web", from);
+    EXPECT_FALSE(place.literal) << path;
+    return place.pattern;
+  };
+  EXPECT_EQ(below("parts", here), "src/\\[http]/parts/");
+  EXPECT_EQ(below("new/", here), "src/\\[http]/new/");
+  EXPECT_EQ(below("*.cc", here), "src/\\[http]/*.cc");
+  EXPECT_EQ(below(".", here), "src/\\[http]/");
+  EXPECT_EQ(below("..", here), "src/");
+  EXPECT_EQ(below("../..", here), "**");
+  EXPECT_EQ(below(".", root), "**");
+}
+
+TEST(PlaceOfTest, APathOutsideTheRepositoryIsRefused) {
+  const testing::TempDir directory;
+  fs::create_directories(directory.path() / ".git");
+  AskOptions options;
+  options.project = "web";
+  for (const char* path : {"../x.cc", "..", "./../x.cc"}) {
+    options.path = path;
+    const auto place = PlaceOf(options, directory.path());
+    ASSERT_FALSE(place.ok()) << path;
+    EXPECT_THAT(place.error().message(), HasSubstr("outside the repository"));
+  }
+}
+
+TEST(PlaceOfTest, AGitFileMarksAWorkTreeOrASubmodule) {
+  const testing::TempDir directory;
+  fs::create_directories(directory.path() / ".git");
+  fs::create_directories(directory.path() / "module" / "src");
+  std::ofstream(directory.path() / "module" / ".git") << "gitdir: ../.git/modules/module\n";
+  EXPECT_EQ(PlaceAt("x", "web", directory.path() / "module" / "src").pattern, "src/x");
+}
+
+TEST(PlaceOfTest, ARelativePathInAProjectThatIsADirectoryIsSeenFromThere) {
+  EXPECT_EQ(PlaceAt("x.cc", "/w/repo", "/w/repo/src").pattern, "src/x.cc");
+  EXPECT_EQ(PlaceAt("x.cc", "/w/repo/", "/w/repo").pattern, "x.cc");
+  EXPECT_EQ(PlaceAt("x.cc", "/w/repo", "/w/other").pattern, "x.cc") << "from the root";
 }
 
 TEST(RoughlyTest, SaysAsMuchAsAGlanceCanTake) {

@@ -167,7 +167,8 @@ void AddAskCommands(CLI::App& intermute, AskOptions& options) {
   add("status", "Who is there and what goes on, in numbers", Question::kStatus);
   add("agents", "The agents, and whether they are alive", Question::kAgents);
   CLI::App& who = add("who", "Who holds a file, since when, why, until when", Question::kWho);
-  who.add_option("PATH", options.path, "A file, a directory or a pattern, from the project's root")
+  who.add_option("PATH", options.path,
+                 "A file, a directory or a pattern, seen from here in a repository")
       ->required();
   who.add_flag("--literal", options.literal, "PATH means itself, whatever characters it has");
 }

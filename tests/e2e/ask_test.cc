@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 using Texts = std::vector<std::string>;
+using namespace std::string_literals;
 
 constexpr unsigned short kColumns = 80;
 
@@ -252,6 +254,39 @@ TEST_F(AskTest, TheEnvironmentNamesServerAndProject) {
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out, StartsWith(R"({"project":"web",)"));
   EXPECT_EQ(Run({"who", "x"}).exit_code, 0);
+}
+
+TEST_F(AskTest, WhoSeesPathsFromTheCurrentDirectoryOfAGitRepository) {
+  Reserve(Register("web", "ann"), "src/http/**");
+  std::filesystem::create_directories(File("repo/src/http"));
+  const std::string git = "/usr/bin/git";
+  ASSERT_EQ(testing::RunProgram({git, "init", "-q", "repo"}, Directory()).exit_code, 0);
+  const std::string intermute = ServerProcess::Program("intermute");
+  const auto pattern = [&](const std::string& path, const std::string& directory) {
+    const auto done = testing::RunProgram({intermute, "who", path, "--project=web", "--url", Url()},
+                                          File(directory));
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    const auto value = json::Parse(done.out);
+    return value.ok() ? std::pair(Text(*value, "pattern"), value->at("holders").as_array().size())
+                      : std::pair(done.out, std::size_t{0});
+  };
+  EXPECT_EQ(pattern("router.cc", "repo/src/http"), std::pair("src/http/router.cc"s, 1UZ));
+  EXPECT_EQ(pattern("../http", "repo/src/http"), std::pair("src/http/"s, 1UZ));
+  EXPECT_EQ(pattern("..", "repo/src/http"), std::pair("src/"s, 1UZ));
+  EXPECT_EQ(pattern(".", "repo"), std::pair("**"s, 1UZ));
+  EXPECT_EQ(pattern("router.cc", "repo/src"), std::pair("src/router.cc"s, 0UZ));
+}
+
+TEST_F(AskTest, WhoRefusesAnUnknownProject) {
+  Register("web", "ann");
+  EXPECT_EQ(Run(Command({"who", "x", "--project", "web"})).exit_code, 0);
+  const auto unknown = Run(Command({"who", "x", "--project", "wbe"}));
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_THAT(unknown.err, AllOf(StartsWith("intermute: project 'wbe' is unknown at "),
+                                 HasSubstr("intermute agents")));
+  Reserve("nobody", "src/**");
+  EXPECT_EQ(Run(Command({"who", "x", "--project", "web"})).exit_code, 0);
 }
 
 TEST_F(AskTest, ExitCodesTellARefusalFromAnAbsentServer) {
