@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "auth/keys_file.h"
+#include "base/git_tree.h"
 
 namespace interlock::app {
 namespace {
@@ -34,6 +35,7 @@ std::string ShellWord(const std::string& text) {
 Done Init(const InitOptions& options, RandomSource& random) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::absolute(options.keys_file, error);
+  const auto hidden = HideFromGit({whole});
   const auto made = auth::AppendKey(whole, options.project, random);
   if (!made.ok()) return {1, fmt::format("intermute: {}\n", made.error().message())};
   const std::string& key = made->Reveal();
@@ -49,6 +51,10 @@ Done Init(const InitOptions& options, RandomSource& random) {
       "Start the server with this file, or tell a running one to read it again (SIGHUP):\n"
       "  INTERMUTE_KEYS_FILE={} intermute serve\n",
       options.project, whole.string(), key, key, key, ShellWord(whole.string()));
+  if (!hidden.ok()) {
+    text += fmt::format("\nWarning: git may add the keys file; do not commit it ({}).\n",
+                        hidden.error().message());
+  }
   return {0, std::move(text)};
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "auth/keyring_holder.h"
+#include "base/git_tree.h"
 #include "base/id.h"
 #include "base/version.h"
 #include "db/migrate.h"
@@ -302,6 +303,20 @@ void WarnOfOtherUsers(const ServeOptions& options, Logger& log) {
   }
 }
 
+// Keeps the database, the keys and the socket out of `git status` and `git add`. A repository that
+// cannot be written is no reason to stop.
+void HideFilesFromGit(const ServeOptions& options, Logger& log) {
+  std::vector<std::filesystem::path> files = {options.database, options.keys_file};
+  if (!options.socket.empty()) files.push_back(options.socket);
+  const Result<Hidden> hidden = HideFromGit(files);
+  if (!hidden.ok()) {
+    log.Warn("git may add the files of this server, also its keys; do not commit them",
+             {{"error", hidden.error()}});
+  } else if (*hidden == Hidden::kNow) {
+    log.Info("git ignores the files of this server from now on (info/exclude of the repository)");
+  }
+}
+
 // Read before the storage threads start, so that they have seen nothing yet.
 Result<domain::Cursor> NewestEvent(const ServeOptions& options) {
   IL_TRY(const auto connection,
@@ -315,6 +330,7 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
     IL_TRY_VOID(RefuseNetworkFileSystem(options.database));
   }
   IL_TRY(DatabaseLock lock, DatabaseLock::Acquire(options.database));
+  HideFilesFromGit(options, log);
   IL_TRY_VOID(MigrateDatabase(options, clock, log));
   WarnOfOtherUsers(options, log);
   IL_TRY(const domain::Cursor newest, NewestEvent(options));

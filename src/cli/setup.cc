@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/git_tree.h"
 #include "base/version.h"
 #include "cli/output.h"
 #include "json/object_text.h"
@@ -76,6 +77,10 @@ Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   IL_TRY(const db::MigrationOutcome outcome,
          kernel::Database::Init(options, kernel::KernelSchema(), context.clock()));
+  if (const auto hidden = HideFromGit({options.path}); !hidden) {
+    context.Warn(fmt::format("git may add {}: {}", options.path.string(), hidden.error().message()),
+                 "do not commit it");
+  }
   if (!outcome.backup.empty() && context.globals.level <= LogLevel::kInfo) {
     context.Warn(
         fmt::format("the file of version {} is kept as {}", outcome.from, outcome.backup.string()));
@@ -142,10 +147,10 @@ constexpr std::array kInit = {
         {},
         "Make the database, or bring it to this version",
         "Makes .clavain/intercore.db here (directory 0700, file 0600), unless a directory above\n"
-        "has one, or --db or INTERCORE_DB names one. A file of an older version, also of the\n"
-        "program that ic replaces, is brought to this one after a backup beside it. Doing it "
-        "again\n"
-        "changes nothing, and many may do it at once.\n\n"
+        "has one, or --db or INTERCORE_DB names one. In a git work tree its name is added to\n"
+        "info/exclude of the repository, so that git ignores it. A file of an older version, also\n"
+        "of the program that ic replaces, is brought to this one after a backup beside it. Doing\n"
+        "it again changes nothing, and many may do it at once.\n\n"
         "Example:\n  ic init\n  ic init --db=.clavain/intercore.db\n",
         RunInit},
 };
