@@ -299,7 +299,7 @@ start_server() {
   pid=$!
   local tries
   for ((tries = 0; tries < 600; ++tries)); do
-    if grep -q 'curl -i' "$BATS_TEST_TMPDIR/out"; then return 0; fi
+    if grep -q '^  intermute status' "$BATS_TEST_TMPDIR/out"; then return 0; fi
     sleep 0.1
   done
   cat "$BATS_TEST_TMPDIR/out"
@@ -313,11 +313,47 @@ start_server() {
   out=$(cat "$BATS_TEST_TMPDIR/out")
   [[ $out == *"args serve --host 127.0.0.1 --db var/intermute.db --port $port --log-format json"* ]]
   [[ $out == *"keys $tree/var/intermute.keys.yaml"* ]]
-  [[ $out == *"curl -s http://127.0.0.1:$port/health"* ]]
+  [[ $out == *"intermute answers on http://127.0.0.1:$port (Ctrl-C stops it)"* ]]
   [ "$(stat -c %a "$tree/var")" = 700 ]
   kill -TERM "$pid"
   wait "$pid" || code=$?
   [ "$code" -eq 7 ]
+}
+
+@test "run ends with commands that two agents collide with" {
+  stand_in_server
+  start_server
+  kill -TERM "$pid"
+  wait "$pid" || true
+  local commands
+  commands=$(sed -n '/^intermute answers on/,$p' "$BATS_TEST_TMPDIR/out" | sed 1d)
+  stand_in curl 'echo'
+  stand_in intermute ''
+  ln -sf "$tools/intermute" "$tree/build/release/bin/intermute"
+  run env -i PATH="$tools" bash -euc "$commands"
+  [ "$status" -eq 0 ]
+  local start="curl -s http://127.0.0.1:$port/api/reservations -d {\"project\":\"demo\","
+  called "$start\"agent_id\":\"ann\",\"path_pattern\":\"src/**\",\"exclusive\":true}"
+  called "$start\"agent_id\":\"bob\",\"path_pattern\":\"src/http/body.h\",\"exclusive\":true}"
+  called 'intermute who src/http/body.h --project demo'
+  called 'intermute status'
+}
+
+@test "the first build says how long it takes, and ninja counts down" {
+  stand_in cmake 'if [[ $1 == --build ]]; then echo "status $NINJA_STATUS"; fi
+    if [[ $1 == --preset ]]; then mkdir -p "build/$2"; touch "build/$2/build.ninja"; fi; true'
+  stand_in nproc 'echo 1'
+  mkdir -p "$tree/build/release/bin"
+  ln -s "$tools/true" "$tree/build/release/bin/intermute"
+  stand_in ninja 'echo 1.11.1'
+  dev run
+  [[ $output == *'The first build takes about 10 minutes here'* ]]
+  [[ $output == *'status       [%p, %u left, %e s] '* ]]
+  stand_in ninja 'echo 1.12.1'
+  touch "$tree/build/release/.ninja_log"
+  dev run
+  [[ $output != *'The first build'* ]]
+  [[ $output == *'status       [%p, %u left, %W to go] '* ]]
 }
 
 @test "on a port that is taken only the server's own message is shown" {
