@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using Fit = Table::Fit;
 
 constexpr std::string_view kWildcards = "*?[{\\";
-constexpr std::string_view kSpecial = "\\*?[{},";  // what a pattern must escape to mean itself
+constexpr std::string_view kSpecial = "\\*?[{},(";  // what a pattern must escape to mean itself
 
 // ---- What the server says. A member that is missing counts as "", 0 or false: a newer or older
 // server must not be the end of a command that only shows things.

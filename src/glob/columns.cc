@@ -67,14 +67,19 @@ void Columns::Add(const Expansion& expansion) {
         break;
     }
   }
-  push(Kind::kEnd);
+  if (expansion.is_literal) {
+    push(Kind::kTail);
+    push(Kind::kBelow);
+  } else {
+    push(Kind::kEnd);
+  }
 }
 
 void Columns::MakeRows() {
   using Kind = Column::Kind;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const auto& [kind, after_star, value] = columns_[i];
-    if (after_star || kind == Kind::kDeep) Set(kLoops, i);
+    if (after_star || kind == Kind::kDeep || kind == Kind::kBelow) Set(kLoops, i);
     switch (kind) {
       case Kind::kAny:
         Set(kAny, i);
@@ -94,6 +99,14 @@ void Columns::MakeRows() {
         Set(kEntries, i);
         has_entries_ = true;
         break;
+      case Kind::kTail:
+        Set(kSlashes, i);
+        Set(kEnds, i);
+        break;
+      case Kind::kBelow:
+        Set(kDeep, i);
+        Set(kEnds, i);
+        break;
       case Kind::kEnd:
         Set(kEnds, i);
         break;
@@ -107,7 +120,7 @@ void Columns::MarkBoundaries() {
   Kind before = Kind::kEnd;  // as if another expansion came first
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const Kind kind = columns_[i].kind;
-    const bool first = before == Kind::kEnd;
+    const bool first = IsLast(before);
     if (first) {
       last = i;
       Set(kStart, i);
@@ -117,7 +130,7 @@ void Columns::MarkBoundaries() {
       }
     }
     if (first || before == Kind::kSlash || before == Kind::kDeep || kind == Kind::kEntry ||
-        kind == Kind::kDeep) {
+        kind == Kind::kDeep || kind == Kind::kBelow) {
       // What lies between two boundaries of one expansion is inner.
       for (; last < i; ++last) Set(kInner, last);
       Set(kBoundaries, i);
@@ -183,7 +196,7 @@ Words Columns::Accepting(const CharSet& set, ProgramClasses& classes, Budget& bu
 
 std::size_t Columns::ExpansionAt(std::size_t column) const {
   return static_cast<std::size_t>(
-      std::ranges::count(columns_ | std::views::take(column), Column::Kind::kEnd, &Column::kind));
+      std::ranges::count_if(columns_ | std::views::take(column), IsLast, &Column::kind));
 }
 
 CharClass Columns::SetAt(std::size_t column) const {

@@ -25,8 +25,9 @@ inline bool Has(Words row, std::size_t bit) { return ((row[bit / 64] >> (bit % 6
 // at: one before each character token, one before each slash, one at each end. A star is no column
 // but a mark on the one after it: the reader may stay there. A globstar has two columns, `entry`
 // and `deep`: from `entry` the reader may go to either of the next two columns without reading;
-// at `deep` it reads anything and leaves over a slash. Sets of columns are bit rows, so one machine
-// operation moves 64 readers.
+// at `deep` it reads anything and leaves over a slash. A path without wildcards ends in two
+// columns: `tail` after the path, from which a slash leads to `below`, where anything is read. Sets
+// of columns are bit rows, so one machine operation moves 64 readers.
 //
 // The columns alone would accept an empty segment or ".."; the Program run over them does not.
 // Not thread-safe: masks are made when first asked for.
@@ -39,7 +40,7 @@ class Columns {
   std::size_t size() const { return columns_.size(); }
 
   Words start() const { return Fixed(kStart); }            // before anything was read
-  Words ends() const { return Fixed(kEnds); }              // everything was read
+  Words ends() const { return Fixed(kEnds); }              // everything may have been read
   Words characters() const { return Fixed(kCharacters); }  // before a character token
   Words loops() const { return Fixed(kLoops); }            // stays while a character is read
   Words slashes() const { return Fixed(kSlashes); }        // moves on over a slash
@@ -68,11 +69,25 @@ class Columns {
 
  private:
   struct Column {
-    enum class Kind : std::uint8_t { kLiteral, kAny, kClass, kSlash, kEntry, kDeep, kEnd };
+    enum class Kind : std::uint8_t {
+      kLiteral,
+      kAny,
+      kClass,
+      kSlash,
+      kEntry,
+      kDeep,
+      kTail,
+      kBelow,  // the last of its expansion, as kEnd is
+      kEnd,
+    };
     Kind kind;
     bool after_star;
     std::uint32_t value;
   };
+  // Whether another expansion begins after it.
+  static bool IsLast(Column::Kind kind) {
+    return kind == Column::Kind::kEnd || kind == Column::Kind::kBelow;
+  }
   // The rows that are made first; masks follow them.
   enum FixedRow : std::uint8_t {
     kStart,

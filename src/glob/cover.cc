@@ -27,11 +27,14 @@ Segment After(Segment segment, char32_t c) {
   return segment == Segment::kDot ? Segment::kDots : Segment::kName;
 }
 
-// Patterns as one machine that reads a path: a place before each token, one at each end, and one
-// inside each globstar.
+// Whether a path without wildcards reads what is below it as well.
+enum class Reach : std::uint8_t { kItself, kBelow };
+
+// Patterns as one machine that reads a path: a place before each token, one at each end, one
+// inside each globstar, and one below each path without wildcards.
 class Readers {
  public:
-  void Add(const Pattern& pattern) {
+  void Add(const Pattern& pattern, Reach reach) {
     for (const Expansion& expansion : pattern.expansions()) {
       starts_.push_back(static_cast<std::uint32_t>(places_.size()));
       for (const Token& token : expansion.tokens) {
@@ -41,6 +44,9 @@ class Readers {
         }
       }
       places_.push_back({.token = nullptr, .classes = {}});
+      if (expansion.is_literal && reach == Reach::kBelow) {
+        places_.push_back({.token = nullptr, .classes = {}, .inside = true});
+      }
     }
   }
 
@@ -78,7 +84,7 @@ class Readers {
   struct Place {
     const Token* token;  // to be read next; null at an end
     std::span<const CharClass> classes;
-    bool inside = false;  // a segment of a globstar
+    bool inside = false;  // of a globstar's segment; of what is below the end before it
   };
 
   static Places Sorted(Places at) {
@@ -98,8 +104,12 @@ class Readers {
 
   void ReadAt(Places& at, std::uint32_t place, char32_t c) const {
     const auto& [token, classes, inside] = places_[place];
-    if (token == nullptr) return;
     const bool slash = c == U'/';
+    if (token == nullptr) {
+      if (inside) at.push_back(place);
+      if (!inside && slash && IsBelow(place + 1)) at.push_back(place + 1);
+      return;
+    }
     switch (token->kind) {
       case Kind::kLiteral:
         if (c == token->value) Arrive(at, place + 1);
@@ -123,6 +133,10 @@ class Readers {
     }
   }
 
+  bool IsBelow(std::uint32_t place) const {
+    return place < places_.size() && places_[place].token == nullptr && places_[place].inside;
+  }
+
   std::vector<Place> places_;
   std::vector<std::uint32_t> starts_;
 };
@@ -143,8 +157,8 @@ std::vector<char32_t> Alphabet(const Readers& pattern, const Readers& by) {
 class Search {
  public:
   Search(const Pattern& pattern, std::span<const Pattern> by) {
-    pattern_.Add(pattern);
-    for (const Pattern& one : by) by_.Add(one);
+    pattern_.Add(pattern, Reach::kItself);
+    for (const Pattern& one : by) by_.Add(one, Reach::kBelow);
   }
 
   Result<std::optional<std::string>> Run(Budget& budget) {

@@ -76,7 +76,10 @@ class Lexer {
   Result<char32_t> Escaped(std::size_t start) {
     if (AtEnd()) {
       return InvalidPattern(
-          "the backslash at the end escapes nothing; write \\\\ for a literal backslash", start);
+          "the backslash at the end escapes nothing; use / between directories, or write \\\\ for "
+          "a "
+          "literal backslash",
+          start);
     }
     const char32_t c = Take();
     if (c == U'/') {

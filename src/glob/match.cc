@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -14,8 +15,9 @@ using Kind = Token::Kind;
 // earlier segment can only lead to the same slash again.
 class Matcher {
  public:
-  Matcher(const Expansion& expansion, std::span<const CharClass> classes, std::u32string_view path)
-      : tokens_(expansion.tokens), classes_(classes), path_(path) {}
+  Matcher(std::span<const Token> tokens, std::span<const CharClass> classes,
+          std::u32string_view path)
+      : tokens_(tokens), classes_(classes), path_(path) {}
 
   bool Run() {
     while (true) {
@@ -78,7 +80,7 @@ class Matcher {
     return true;
   }
 
-  const std::vector<Token>& tokens_;
+  const std::span<const Token> tokens_;
   const std::span<const CharClass> classes_;
   const std::u32string_view path_;
   std::size_t token_ = 0;
@@ -98,6 +100,23 @@ std::u32string Decode(std::string_view path) {
   return decoded;
 }
 
+// Whether the tokens can read all of `path` and then a slash: as every segment matches something,
+// they then match something below it. So does all that comes after a globstar.
+bool ReachBelow(std::span<const Token> tokens, std::span<const CharClass> classes,
+                std::u32string_view path) {
+  while (true) {
+    if (tokens.front().kind == Kind::kGlobstar) return true;
+    const auto slash = std::ranges::find(tokens, Kind::kSlash, &Token::kind);
+    if (slash == tokens.end()) return false;
+    const auto segment = static_cast<std::size_t>(slash - tokens.begin());
+    const std::size_t end = path.find(U'/');
+    if (!Matcher(tokens.first(segment), classes, path.substr(0, end)).Run()) return false;
+    if (end == std::u32string_view::npos) return true;
+    tokens = tokens.subspan(segment + 1);
+    path.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 bool Pattern::Matches(std::string_view path) const {
@@ -106,15 +125,24 @@ bool Pattern::Matches(std::string_view path) const {
     if (!path.starts_with(expansion.literal_prefix)) continue;
     if (expansion.is_literal) {
       if (path.size() == expansion.literal_prefix.size()) return true;
-      continue;
+      if (path[expansion.literal_prefix.size()] != '/') continue;
     }
     if (decoded.empty()) {
       if (!IsPath(path)) return false;
       decoded = Decode(path);
     }
-    if (Matcher(expansion, classes_, decoded).Run()) return true;
+    if (expansion.is_literal || Matcher(expansion.tokens, classes_, decoded).Run()) return true;
   }
   return false;
+}
+
+bool Pattern::MatchesBelow(std::string_view path) const {
+  const std::u32string decoded = Decode(path);
+  return std::ranges::any_of(expansions_, [&](const Expansion& expansion) {
+    const std::string& prefix = expansion.literal_prefix;
+    if (expansion.is_literal) return IsAtOrBelow(prefix, path) || IsAtOrBelow(path, prefix);
+    return ReachBelow(expansion.tokens, classes_, decoded);
+  });
 }
 
 }  // namespace interlock::glob

@@ -22,10 +22,13 @@ using Witness = std::optional<std::string>;
 // Up to here matching a path directly is cheaper than setting up rows.
 constexpr std::size_t kDirectStepsMax = 1U << 16U;
 
-// True when no path begins with both.
-bool PrefixesDiffer(std::string_view a, std::string_view b) {
-  const std::size_t common = std::min(a.size(), b.size());
-  return a.substr(0, common) != b.substr(0, common);
+// True when no path begins with what every match of `a` and every match of `b` begins with.
+bool PrefixesDiffer(const Expansion& a, const Expansion& b) {
+  const bool a_first = a.literal_prefix.size() <= b.literal_prefix.size();
+  const Expansion& shorter = a_first ? a : b;
+  const std::string_view text = shorter.literal_prefix;
+  const std::string_view longer = (a_first ? b : a).literal_prefix;
+  return shorter.is_literal ? !IsAtOrBelow(longer, text) : !longer.starts_with(text);
 }
 
 // True when no path ends with both.
@@ -38,8 +41,7 @@ bool SuffixesDiffer(std::string_view a, std::string_view b) {
 bool AllLiteralPartsDiffer(const Pattern& a, const Pattern& b) {
   return std::ranges::all_of(a.expansions(), [&b](const Expansion& x) {
     return std::ranges::all_of(b.expansions(), [&x](const Expansion& y) {
-      return PrefixesDiffer(x.literal_prefix, y.literal_prefix) ||
-             SuffixesDiffer(x.literal_suffix, y.literal_suffix);
+      return PrefixesDiffer(x, y) || SuffixesDiffer(x.literal_suffix, y.literal_suffix);
     });
   });
 }
@@ -72,13 +74,6 @@ Result<Witness> Compare(const Pattern& rows, const Pattern& all, Budget& budget)
   return Witness();
 }
 
-Result<Witness> MatchPath(const std::string& path, const Pattern& pattern, std::size_t steps,
-                          Budget& budget) {
-  // Most paths are told apart by their first characters.
-  if (!budget.Spend(static_cast<std::int64_t>(steps / 16 + 1))) return TooComplex();
-  return pattern.Matches(path) ? Witness(path) : Witness();
-}
-
 }  // namespace
 
 Result<Witness> Overlap(const Pattern& a, const Pattern& b, Budget& budget) {
@@ -86,7 +81,9 @@ Result<Witness> Overlap(const Pattern& a, const Pattern& b, Budget& budget) {
   const std::string* const path_b = b.literal_path();
   if (path_a != nullptr && path_b != nullptr) {
     if (!budget.Spend(1)) return TooComplex();
-    return *path_a == *path_b ? Witness(*path_a) : Witness();
+    const std::string& deeper = path_a->size() < path_b->size() ? *path_b : *path_a;
+    const std::string& other = path_a->size() < path_b->size() ? *path_a : *path_b;
+    return IsAtOrBelow(deeper, other) ? Witness(deeper) : Witness();
   }
   if (!budget.Spend(static_cast<std::int64_t>(a.expansions().size() * b.expansions().size() / 4) +
                     1)) {
@@ -94,8 +91,14 @@ Result<Witness> Overlap(const Pattern& a, const Pattern& b, Budget& budget) {
   }
   if (AllLiteralPartsDiffer(a, b)) return Witness();
   const std::size_t steps = a.token_count() * b.token_count();
-  if (steps <= kDirectStepsMax && path_a != nullptr) return MatchPath(*path_a, b, steps, budget);
-  if (steps <= kDirectStepsMax && path_b != nullptr) return MatchPath(*path_b, a, steps, budget);
+  const std::string* const path = path_a != nullptr ? path_a : path_b;
+  if (path != nullptr && steps <= kDirectStepsMax) {
+    // Most paths are told apart by their first characters.
+    if (!budget.Spend(static_cast<std::int64_t>(steps / 16 + 1))) return TooComplex();
+    const Pattern& other = path_a != nullptr ? b : a;
+    if (other.Matches(*path)) return Witness(*path);
+    if (!other.MatchesBelow(*path)) return Witness();
+  }
 
   // The cheaper way round; of two equal ones always the same, whatever the order of arguments.
   const auto rank = [](const Pattern& rows, const Pattern& columns) {

@@ -126,10 +126,12 @@ void CheckAllPairs(const std::vector<std::string>& texts, const Paths& paths) {
 
 // A path need not hold other letters than the patterns do: with only literals, `?` and `*` any
 // other letter can be replaced by `a`. In the shortest common path each character moves one of the
-// two patterns on, or is the only one of its segment: with four characters a side, at most eight.
+// two patterns on, is the only one of its segment, or begins what is below a path: with four
+// characters a side, at most eight.
 TEST(OverlapExhaustiveTest, AllPairsOfShortPatternsAgreeWithBruteForce) {
   const std::size_t length = kSlowBuild ? 3 : 4;
-  CheckAllPairs(AllTexts({"a", "b", "/", "*", "?"}, length), AllPaths({"a", "b", "/"}, 2 * length));
+  CheckAllPairs(AllTexts({"a", "b", "/", "*", "?"}, length),
+                AllPaths({"a", "b", "/"}, 2 * length + 1));
 }
 
 // `a`, `b` and `ab` are all the segments needed: whatever matches another one matches one of these.
@@ -151,10 +153,11 @@ TEST(OverlapExhaustiveTest, AllPairsWithDotsAndClassesAgreeWithBruteForce) {
       AllTexts({".", "a", "*", "?", "[.]", "[^.]", "[^a]", "[.a]", "/"}, 2);
   for (const std::string& text : AllTexts({".", "*", "?", "[.a]"}, kSlowBuild ? 2 : 3)) {
     texts.push_back(text);
-    texts.push_back(text + "/a");
+    // Below `.../a` the shortest path of `**/???` has nine characters.
+    if (text != "...") texts.push_back(text + "/a");
     texts.push_back("**/" + text);
   }
-  CheckAllPairs(texts, AllPaths({".", "a", "c", "/"}, kSlowBuild ? 6 : 7));
+  CheckAllPairs(texts, AllPaths({".", "a", "c", "/"}, kSlowBuild ? 6 : 8));
 }
 
 TEST(OverlapExhaustiveTest, AllPairsOfLiteralBracesAgreeWithBruteForce) {

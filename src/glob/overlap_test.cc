@@ -50,7 +50,7 @@ TEST(OverlapTest, FilesAndStars) {
                   {"internal/*/handler/*.go", "internal/*/handler/auth.go", true},
                   {"src/main.go", "lib/util.go", false},
                   {"src/[a-z]*.go", "src/[A-Z]*.go", false},
-                  {"src", "src/main.go", false},
+                  {"src", "src/main.go", true},
                   {"*.test.js", "foo.test.*", true},
                   {"*.test.js", "*.spec.js", false}});
 }
@@ -83,7 +83,7 @@ TEST(OverlapTest, ClassesAndEscapes) {
                   {"[^a-z]", "[a-z]", false},
                   {"[!a].go", "a.go", false},
                   {"[!a].go", "b.go", true},
-                  {"[^\\x01-y]", "?", true}});
+                  {"[^\x01-y]", "?", true}});
   EXPECT_EQ(Pattern::Parse("a[/]b").error().code(), Errc::kInvalidPattern);
 }
 
@@ -93,7 +93,7 @@ TEST(OverlapTest, DoubleStars) {
                   {"**", "**", true},
                   {"src/**", "src/a", true},
                   {"src/**", "src/a/b.go", true},
-                  {"src/**", "src", false},
+                  {"src/**", "src", true},
                   {"**/*.go", "a/b.go", true},
                   {"**/*.go", "b.go", true},
                   {"**/*.go", "a/b/c.go", true},
@@ -108,6 +108,7 @@ TEST(OverlapTest, DoubleStars) {
                   {"a/**/b", "a/*/c", false},
                   {"a/**/b/c", "a/**/c", true},
                   {"a/**/b/c", "**/b", false},
+                  {"a/b/c", "**/b", true},
                   {"**/a/b", "a/**/b", true},
                   {"**/x", "**/y", false},
                   {"x/**/*.go", "**/y/*.*", true}});
@@ -119,10 +120,10 @@ TEST(OverlapTest, BracesSlashesAndDots) {
                   {"{a,b}.go", "{c,d}.go", false},
                   {"{a,b/c}/d", "b/*/d", true},
                   {"{x,**/y}", "a/b/{y,z}", true},
-                  {"a/", "a", false},
+                  {"a/", "a", true},
                   {"a/", "a/*", true},
                   {"a/", "a/b/c", true},
-                  {"a//b", "a/*/b", false},
+                  {"a//*", "a/*/b", false},
                   {"a//b", "a/b", true},
                   {"./a", "a", true},
                   {"./src//x", "src/./x", true}});
@@ -147,6 +148,19 @@ TEST(OverlapTest, LiteralPathsAreComparedAsText) {
   EXPECT_EQ(Overlap(page, page).value(), "app/[id]/page.tsx");
 }
 
+TEST(OverlapTest, PathsOverlapWhatIsBelowThem) {
+  ExpectOverlaps({{"src", "src/a.cc", true},      {"src", "src/a/b.cc", true},
+                  {"src", "srcs/a.cc", false},    {"src/a", "src/b", false},
+                  {"src/*", "src/a/b.cc", false}, {"src", "src/*.cc", true},
+                  {"src", "lib/*.cc", false},     {"src", "*/a.cc", true},
+                  {"src", "?r/a.cc", false},      {"src", "**/*.cc", true},
+                  {"src/{a,b}", "src/b/c", true}, {"src/{a,b}", "src/{c,d}/e", false},
+                  {"src/{a,b}", "src/?/e", true}, {"{src,lib}/a", "**/b", true},
+                  {"{a,b/c}", "b", true},         {"{a,b/c}", "{d,b}/c/*", true},
+                  {"{a,b/c}", "b/d*", false},     {"a/b", "*", false},
+                  {"a/b", "[a]", false},          {"a", "[a]", true}});
+}
+
 TEST(OverlapTest, WitnessesReadWell) {
   const auto witness = [](std::string_view a, std::string_view b) {
     return Overlap(Pattern::Parse(a).value(), Pattern::Parse(b).value()).value().value_or("none");
@@ -156,6 +170,14 @@ TEST(OverlapTest, WitnessesReadWell) {
   EXPECT_EQ(witness("**", "*"), "a");
   EXPECT_EQ(witness("src/**", "**/test_*"), "src/test_");
   EXPECT_EQ(witness("a/**/z", "a/b/**"), "a/b/z");
+  EXPECT_EQ(witness("src", "src/a.cc"), "src/a.cc");
+  EXPECT_EQ(witness("src", "src"), "src");
+  EXPECT_EQ(witness("src", "src/*"), "src/a");
+  EXPECT_EQ(witness("src", "src/**"), "src/a");
+  EXPECT_EQ(witness("src", "s*"), "src");
+  EXPECT_EQ(witness("src", "**/main.cc"), "src/main.cc");
+  EXPECT_EQ(witness("src/{a,b}", "src/b/c.cc"), "src/b/c.cc");
+  EXPECT_EQ(witness("src/{a,b}", "src/{b,c}"), "src/b");
 }
 
 TEST(OverlapTest, ABudgetCanBeSharedAndRunsOut) {

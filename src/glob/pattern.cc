@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "glob/braces.h"
+#include "glob/foreign.h"
 #include "glob/lexer.h"
 
 namespace interlock::glob {
@@ -80,7 +81,9 @@ std::vector<Token> SegmentTokens(LexemeSpan segment) {
 
 void AppendLiteralText(std::string& text, char32_t code_point) {
   constexpr std::u32string_view kSpecial = U"\\*?[{},";
-  if (kSpecial.find(code_point) != std::u32string_view::npos) text.push_back('\\');
+  constexpr std::string_view kBeforeGroup = "?*+@!";  // with a parenthesis it would be an extglob
+  const bool group = code_point == U'(' && !text.empty() && kBeforeGroup.contains(text.back());
+  if (group || kSpecial.find(code_point) != std::u32string_view::npos) text.push_back('\\');
   AppendUtf8(text, code_point);
 }
 
@@ -129,6 +132,7 @@ void DescribeLiteralPart(Expansion& expansion) {
   for (auto token = tokens.begin(); token != first; ++token) {
     append(expansion.literal_prefix, *token);
   }
+  if (expansion.is_literal) return;  // what is below it may end in anything
   for (auto token = last; token != tokens.end(); ++token) append(expansion.literal_suffix, *token);
 }
 
@@ -247,6 +251,15 @@ class PatternBuilder {
 };
 
 Result<Pattern> Pattern::Parse(std::string_view text) {
+  IL_TRY_VOID(CheckText(text));
+  IL_TRY(Lexed lexed, Lex(text));
+  IL_TRY_VOID(RefuseForeign(text, lexed.lexemes));
+  IL_TRY(const auto sequences, ExpandBraces(std::move(lexed.lexemes)));
+  for (const auto& sequence : sequences) IL_TRY_VOID(RefuseExtglobs(text, sequence));
+  return PatternBuilder::Build(text, std::move(lexed.classes), sequences);
+}
+
+Result<Pattern> Pattern::ParseHeld(std::string_view text) {
   IL_TRY_VOID(CheckText(text));
   IL_TRY(Lexed lexed, Lex(text));
   IL_TRY(const auto sequences, ExpandBraces(std::move(lexed.lexemes)));

@@ -22,6 +22,12 @@ inline constexpr std::size_t kWildcardsMax = 32;  // * ? ** […], in each expan
 // "." or ".." segments.
 bool IsPath(std::string_view text);
 
+// Whether `path` is `directory` or lies below it. REQUIRES: both are paths.
+inline bool IsAtOrBelow(std::string_view path, std::string_view directory) {
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
 // A set of paths, written as a glob.
 //
 //   *  ?        any run of characters, any one character; never `/`
@@ -30,8 +36,14 @@ bool IsPath(std::string_view text);
 //   [a-z] [^a] [!a]   one character of the class, or not of it; never `/`
 //   {a,b}       either branch; branches may nest and may hold `/` and wildcards. A brace that is
 //               unbalanced or has a single branch is a plain character
-//   \x          x itself; not for `/`
+//   \x          x itself, for x of \ * ? [ ] { } , ( ) | and in a class also ^ ! -
 //   a/          the same as `a/**`
+//   a           without any wildcard: the path and everything below it, since a path is never
+//               a file and a directory at once; a branch without any covers what is below it,
+//               too
+//
+// Forms that only other tools have are refused, never taken for plain characters: other
+// escapes, `{1..3}`, `[[:alpha:]]`, `@(a|b)` and its like.
 //
 // Escapes and classes are read first, so a brace or comma in them is a plain character. Braces are
 // expanded next, as text: `{a,b}/` is `a/` and `b/`, and `*{*,x}` is `**` and `*x`. Each expansion
@@ -45,12 +57,19 @@ class Pattern {
   // where, the detail "offset" (from 0, in bytes) points at it.
   static Result<Pattern> Parse(std::string_view text);
 
-  // `path` as an exact path, for names such as `app/[id]/page.tsx`. It is normalised, too, but a
-  // trailing `/` is refused: no path ends in one.
+  // Takes a text that was accepted once, perhaps by a version for which the foreign forms that
+  // Parse() refuses were plain characters: here they still are.
+  static Result<Pattern> ParseHeld(std::string_view text);
+
+  // `path` as it stands and everything below it, for names such as `app/[id]/page.tsx`. It is
+  // normalised, too, but a trailing `/` is refused: no path ends in one.
   static Result<Pattern> Literal(std::string_view path);
 
   // False for what is not a path. Takes at most |path| · |expanded pattern| steps.
   bool Matches(std::string_view path) const;
+
+  // Whether some path below `path` matches; as many steps. REQUIRES: IsPath(path)
+  bool MatchesBelow(std::string_view path) const;
 
   // As it was given.
   const std::string& text() const { return text_; }
@@ -59,7 +78,7 @@ class Pattern {
   // needless escapes make no difference. Not bounded by kPatternBytesMax.
   const std::string& canonical() const { return canonical_; }
 
-  // The only path that matches, or null when the pattern is no exact path.
+  // The path that, with everything below it, is all that matches; null when the pattern is no path.
   const std::string* literal_path() const {
     return expansions_.size() == 1 && expansions_[0].is_literal ? &expansions_[0].literal_prefix
                                                                 : nullptr;

@@ -55,9 +55,52 @@ TEST(PatternTest, StarsAndQuestionMarksStayInsideTheirSegment) {
                  {"a*b*c", "aXbYbZc", true},
                  {"a*b*c", "acb", false},
                  {"*a*b", "xxaxxaxxb", true},
-                 {"src", "src/main.go", false},
                  {"*.*", ".gitignore", true},
                  {"x*", "x", true}});
+}
+
+TEST(PatternTest, APathWithoutWildcardsCoversWhatIsBelowIt) {
+  ExpectMatches({{"src", "src", true},
+                 {"src", "src/main.go", true},
+                 {"src", "src/a/b.go", true},
+                 {"src", "srcs", false},
+                 {"src", "srcs/a", false},
+                 {"src", "a/src", false},
+                 {"src/a", "src", false},
+                 {"src/a", "src/a/b", true},
+                 {"src/.", "src/a/b", true},
+                 {"src/{a,b}", "src/b/c/d", true},
+                 {"src/{a,b}", "src/c/d", false},
+                 {"src/{a,*.c}", "src/a/x", true},
+                 {"src/{a,*.c}", "src/x.c/a", false},
+                 {"src/*", "src/a/b.cc", false},
+                 {"src/a?", "src/ab/c", false},
+                 {"src/[a]", "src/a/b", false},
+                 {"\\*", "*/a", true},
+                 {"src", "src/", false},
+                 {"src", "src//a", false},
+                 {"src", "src/../a", false},
+                 {"src", "src/a\xFF", false}});
+  EXPECT_TRUE(Pattern::Literal("app/[id]")->Matches("app/[id]/page.tsx"));
+  EXPECT_FALSE(Pattern::Literal("app/[id]")->Matches("app/i/page.tsx"));
+}
+
+TEST(PatternTest, MatchesBelowTellsWhetherAPathBelowMatches) {
+  const struct {
+    std::string_view pattern;
+    std::string_view path;
+    bool below;
+  } kCases[] = {
+      {"src/*.cc", "src", true},     {"src/*.cc", "src/a.cc", false}, {"src/*/x", "src/a", true},
+      {"src/*/x", "src/a/x", false}, {"*/[ab]c/x", "q/bc", true},     {"*/[ab]c/x", "q/cc", false},
+      {"**/x", "a/b/c", true},       {"a/**/x", "a/b/c", true},       {"a/**/x", "b", false},
+      {"src", "src", true},          {"src", "src/a", true},          {"src/a/b", "src", true},
+      {"src/a/b", "src/b", false},   {"{x,src/*/y}", "src", true},    {"{x,src/*/y}", "x/y", true},
+      {"*a*/b", "xaya", true},       {"*a*/b", "xy", false},          {"a/", "a", true}};
+  for (const auto& one : kCases) {
+    EXPECT_EQ(Parsed(one.pattern).MatchesBelow(one.path), one.below)
+        << one.pattern << " below " << one.path;
+  }
 }
 
 TEST(PatternTest, DoubleStarCrossesDirectories) {
@@ -107,7 +150,7 @@ TEST(PatternTest, TrailingSlashMeansEverythingBelow) {
                  {"{a,b}/", "b/x", true},
                  {"{a/,b}", "a/x/y", true},
                  {"{a/,b}", "b", true},
-                 {"{a/,b}", "b/x", false}});
+                 {"{a/,b}", "b/x", true}});
   EXPECT_EQ(Parsed("a/").canonical(), "a/**");
 }
 
@@ -127,7 +170,6 @@ TEST(PatternTest, TextIsNormalisedFirst) {
   same("a/./", "a/**");
   same("a//", "a/**");
   same("./**/.", "**");
-  same("\\./a", "a");
   same("{./a,./b}", "{a,b}");
   same("{.,a}/b", "{a/b,b}");
   same("x{/,/./}y", "x/y");
@@ -141,7 +183,7 @@ TEST(PatternTest, CanonicalTextForgetsSpelling) {
   equal("{a,b,a}", "{a,b}");
   equal("{a,a}", "a");
   equal("{src,lib}/x", "{lib/x,src/x}");
-  equal("\\a\\b", "ab");
+  equal("\\(a\\|b\\)", "(a|b)");
   equal("[abc]", "[a-c]");
   equal("[!a]", "[^a]");
   equal("[cba]", "[a-bc]");
@@ -160,9 +202,16 @@ TEST(PatternTest, CanonicalTextForgetsSpelling) {
 }
 
 TEST(PatternTest, CanonicalTextMeansTheSame) {
-  for (const std::string_view text :
-       {"a", "{a,b\\,c}/[^a-z\\]]*", "**/x?/**", "\\[id\\]", "[]a-]", "[\\^a]", "[!]]", "{a", "a}",
-        "[.-0]", "é/[à-ü]", "{a,{b,c}d}/", "[^\\!]", "[\\\\]", "x,y", "[{,}]"}) {
+  for (const std::string_view text : {"a",           "{a,b\\,c}/[^a-z\\]]*",
+                                      "**/x?/**",    "\\[id\\]",
+                                      "[]a-]",       "[\\^a]",
+                                      "[!]]",        "{a",
+                                      "a}",          "[.-0]",
+                                      "é/[à-ü]",     "{a,{b,c}d}/",
+                                      "[^\\!]",      "[\\\\]",
+                                      "x,y",         "[{,}]",
+                                      "C++\\(1)",    "*\\(a)",
+                                      "a@{\\(b),c}", "a@\\(b"}) {
     const Pattern once = Parsed(text);
     EXPECT_EQ(Parsed(once.canonical()).canonical(), once.canonical()) << text;
   }
@@ -236,12 +285,92 @@ TEST(PatternTest, EscapesTakeTheNextCharacterAsItIs) {
   ExpectMatches({{"\\*.go", "*.go", true},
                  {"\\*.go", "main.go", false},
                  {"\\\\", "\\", true},
-                 {"\\a", "a", true},
                  {"a\\?", "a?", true},
                  {"\\[a\\]", "[a]", true},
                  {"\\**", "*x", true},
                  {"\\**/x", "a/b/x", false},
-                 {"\\é", "é", true}});
+                 {"a\\]\\}\\,", "a]},", true},
+                 {"\\(a\\|b\\)", "(a|b)", true},
+                 {"[\\^\\!\\-\\[]", "-", true}});
+}
+
+TEST(PatternTest, EscapesOfOrdinaryCharactersAreRefused) {
+  ExpectRefused(Errc::kInvalidPattern,
+                {"src\\a.cc", "\\a", "a\\.b", "a\\_b", "a\\ b", "\\é", "\\1", "src\\", "a\\-b",
+                 "\\!a", "\\@a", "C:\\Users\\me", "[\\d]", "[\\w-]", "[a-\\z]", "{a,b\\c}"});
+  const auto windows = Pattern::Parse("src\\a.cc");
+  EXPECT_NE(windows.error().message().find("use / between directories"), std::string::npos);
+  EXPECT_NE(windows.error().message().find("literal:true"), std::string::npos);
+  EXPECT_NE(Pattern::Parse("src\\").error().message().find("use /"), std::string::npos);
+  EXPECT_TRUE(Pattern::Literal("src\\a.cc")->Matches("src\\a.cc"));
+}
+
+TEST(PatternTest, SequencesInBracesAreRefused) {
+  ExpectRefused(Errc::kInvalidPattern, {"{1..3}", "v{01..10}.md", "{a..e}", "{-5..5}", "{0..9..3}",
+                                        "{a,{1..3}}", "x{A..z..-1}y", "{1..a}"});
+  EXPECT_NE(Pattern::Parse("{1..3}").error().message().find("{1,2,3}"), std::string::npos);
+  ExpectMatches({{"\\{1..3}", "{1..3}", true},
+                 {"{1..3,5}", "1..3", true},
+                 {"{foo..bar}", "{foo..bar}", true},
+                 {"{1.3}", "{1.3}", true},
+                 {"{1...3}", "{1...3}", true},
+                 {"{..}", "{..}", true},
+                 {"{1..3", "{1..3", true},
+                 {"1..3}", "1..3}", true},
+                 {"{1..}", "{1..}", true},
+                 {"{1..?}", "{1..x}", true}});
+  EXPECT_TRUE(Pattern::Literal("{1..3}")->Matches("{1..3}"));
+}
+
+TEST(PatternTest, NamedClassesAreRefused) {
+  ExpectRefused(Errc::kInvalidPattern, {"[[:alpha:]]", "x[[:digit:][:space:]]*", "[^[:space:]]",
+                                        "[a[:x:]", "[[.a.]]", "[[=e=]]", "{a,[[:alpha:]]}"});
+  EXPECT_NE(Pattern::Parse("[[:alpha:]]").error().message().find("[A-Za-z]"), std::string::npos);
+  ExpectMatches({{"[[:]", ":", true},
+                 {"[[::]", "[", true},
+                 {"[:a:]", "a", true},
+                 {"[\\[:a:]", ":", true},
+                 {"[[:a]", "a", true},
+                 {"[:[a:]", "[", true}});
+}
+
+TEST(PatternTest, ExtendedGlobsAreRefused) {
+  ExpectRefused(Errc::kInvalidPattern,
+                {"@(a|b)", "?(a)", "*(a|b).c", "+(a)", "!(a)", "src/!(*.o)", "x@(a|(b|c))", "**(a)",
+                 "{a,*}(b)", "{@(a|b),c}", "C++(1).txt", "@()", "@(a/b|c)"});
+  const auto refused = Pattern::Parse("@(a|b)");
+  EXPECT_NE(refused.error().message().find("{a,b}"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("literal:true"), std::string::npos);
+  ExpectMatches({{"a(b).txt", "a(b).txt", true},
+                 {"foo@2x(1).png", "foo@2x(1).png", true},
+                 {"app/(group)/page.tsx", "app/(group)/page.tsx", true},
+                 {"(a|b)", "(a|b)", true},
+                 {"@(a", "@(a", true},
+                 {"a*(", "ab(", true},
+                 {"*((a)", "x((a)", true},
+                 {"C++\\(1).txt", "C++(1).txt", true},
+                 {"\\*(a)", "*(a)", true},
+                 {"[@](a)", "@(a)", true},
+                 {"@{(,x}b", "@(b", true},
+                 {"a)@(b", "a)@(b", true}});
+  EXPECT_TRUE(Pattern::Literal("C++(1).txt")->Matches("C++(1).txt"));
+}
+
+TEST(PatternTest, TextsThatWereAcceptedOnceStillAre) {
+  for (const auto& [text, path] :
+       std::initializer_list<std::pair<std::string_view, std::string_view>>{
+           {"src\\a.cc", "srca.cc"},
+           {"{1..3}", "{1..3}"},
+           {"[[:alpha:]]", "p]"},
+           {"@(a|b)", "@(a|b)"}}) {
+    const Result<Pattern> held = Pattern::ParseHeld(text);
+    ASSERT_TRUE(held.ok()) << text;
+    EXPECT_TRUE(held->Matches(path)) << text;
+    const Result<Pattern> again = Pattern::Parse(held->canonical());
+    ASSERT_TRUE(again.ok()) << held->canonical();
+    EXPECT_TRUE(again->Matches(path)) << text;
+  }
+  EXPECT_FALSE(Pattern::ParseHeld("[a").ok());
 }
 
 TEST(PatternTest, MatchingIsByCodePointAndCaseSensitive) {

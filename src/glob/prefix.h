@@ -13,10 +13,10 @@ namespace interlock::glob {
 // A key per pattern, such that the patterns which can overlap a given one are found by key alone,
 // in an index, and only those are compared exactly (overlap.h).
 //
-// The key of an exact path is the path. The key of any other pattern is the directory that all its
-// matches lie in, as far as its text says so, with the slash: "src/" for `src/*.go`, "" for
-// `**/*.go`. It is cut to whole segments, kKeyDepthMax at most, so that the keys which are a
-// directory above a given one are few and can be listed.
+// The key is the path that all matches are or lie below, as far as the text says so, with a slash
+// after it: "src/" for `src` and for `src/*.go`, "" for `**/*.go`. It is cut to whole segments,
+// kKeyDepthMax at most, so that the keys which are a directory above a given one are few and can be
+// listed. A key that was cut elsewhere is found as well.
 //
 // Keys compare bytewise (SQLite's default, COLLATE "C" elsewhere). Storage keeps PrefixKey() beside
 // the pattern and asks, with the fields of OverlapKeys():
@@ -33,11 +33,10 @@ struct KeySet {
     std::optional<std::string> hi;  // exclusive; nothing = no upper end
   };
 
-  // The directories above the pattern, "" first, and an exact path itself: at most
-  // kKeyDepthMax + 2.
+  // The directories above the pattern's own key, "" first: at most kKeyDepthMax.
   std::vector<std::string> exact;
-  // Everything under the pattern's own directory; nothing for an exact path.
-  std::optional<Range> under;
+  // The key itself and everything under it.
+  Range under;
 
   bool Contains(std::string_view key) const;
 };

@@ -22,7 +22,7 @@ using ::interlock::testing::kSlowBuild;
 Pattern P(std::string_view text) { return Pattern::Parse(text).value(); }
 
 TEST(PrefixTest, TheKeyIsThePathOrTheDirectory) {
-  EXPECT_EQ(PrefixKey(P("src/main.go")), "src/main.go");
+  EXPECT_EQ(PrefixKey(P("src/main.go")), "src/main.go/");
   EXPECT_EQ(PrefixKey(P("src/*.go")), "src/");
   EXPECT_EQ(PrefixKey(P("src/a*.go")), "src/");
   EXPECT_EQ(PrefixKey(P("src/http/**")), "src/http/");
@@ -32,23 +32,24 @@ TEST(PrefixTest, TheKeyIsThePathOrTheDirectory) {
   EXPECT_EQ(PrefixKey(P("src/{a,b}.go")), "src/");
   EXPECT_EQ(PrefixKey(P("{src/a,src/b/c}/*")), "src/");
   EXPECT_EQ(PrefixKey(P("{src,lib}/*")), "");
-  EXPECT_EQ(PrefixKey(P("{src/a,src}")), "");
+  EXPECT_EQ(PrefixKey(P("{src/a,src}")), "src/");
+  EXPECT_EQ(PrefixKey(P("{src,srcs}")), "");
   EXPECT_EQ(PrefixKey(P("./a//\\*b/[x]")), "a/*b/");
-  EXPECT_EQ(PrefixKey(Pattern::Literal("app/[id]/p").value()), "app/[id]/p");
+  EXPECT_EQ(PrefixKey(Pattern::Literal("app/[id]/p").value()), "app/[id]/p/");
 }
 
-TEST(PrefixTest, KeysOfAPathAreItselfAndTheDirectoriesAboveIt) {
+TEST(PrefixTest, KeysOfAPathAreThoseAboveAndBelowIt) {
   const KeySet keys = OverlapKeys(P("a/b/c.go"));
-  EXPECT_EQ(keys.exact, (std::vector<std::string>{"", "a/", "a/b/", "a/b/c.go"}));
-  EXPECT_FALSE(keys.under.has_value());
+  EXPECT_EQ(keys.exact, (std::vector<std::string>{"", "a/", "a/b/"}));
+  EXPECT_EQ(keys.under.lo, "a/b/c.go/");
+  EXPECT_EQ(keys.under.hi, "a/b/c.go0");
 }
 
 TEST(PrefixTest, KeysOfADirectoryAreThoseAboveAndARange) {
   const KeySet keys = OverlapKeys(P("a/b/*.go"));
   EXPECT_EQ(keys.exact, (std::vector<std::string>{"", "a/"}));
-  ASSERT_TRUE(keys.under.has_value());
-  EXPECT_EQ(keys.under->lo, "a/b/");
-  EXPECT_EQ(keys.under->hi, "a/b0");
+  EXPECT_EQ(keys.under.lo, "a/b/");
+  EXPECT_EQ(keys.under.hi, "a/b0");
   EXPECT_TRUE(keys.Contains("a/b/"));
   EXPECT_TRUE(keys.Contains("a/b/\xF4\x8F\xBF\xBF"));
   EXPECT_FALSE(keys.Contains("a/b"));
@@ -59,21 +60,23 @@ TEST(PrefixTest, KeysOfADirectoryAreThoseAboveAndARange) {
 TEST(PrefixTest, KeysOfAPatternWithoutADirectoryAreAll) {
   const KeySet keys = OverlapKeys(P("**/*.go"));
   EXPECT_TRUE(keys.exact.empty());
-  ASSERT_TRUE(keys.under.has_value());
-  EXPECT_EQ(keys.under->lo, "");
-  EXPECT_FALSE(keys.under->hi.has_value());
+  EXPECT_EQ(keys.under.lo, "");
+  EXPECT_FALSE(keys.under.hi.has_value());
 }
 
 TEST(PrefixTest, DeepPathsHaveFewKeys) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "d/";
   const KeySet path = OverlapKeys(P(deep + "x"));
-  EXPECT_EQ(path.exact.size(), kKeyDepthMax + 2);
+  EXPECT_EQ(path.exact.size(), kKeyDepthMax);
   const KeySet below = OverlapKeys(P(deep + "*"));
   EXPECT_EQ(below.exact.size(), kKeyDepthMax);
-  EXPECT_EQ(below.under->lo.size(), 2 * kKeyDepthMax);
+  EXPECT_EQ(below.under.lo.size(), 2 * kKeyDepthMax);
   EXPECT_TRUE(path.Contains(PrefixKey(P(deep + "*"))));
   EXPECT_TRUE(below.Contains(PrefixKey(P(deep + "x"))));
+  // Once a path was its own key, however deep.
+  EXPECT_TRUE(path.Contains(deep + "x/"));
+  EXPECT_TRUE(below.Contains(deep + "x/"));
 }
 
 TEST(PrefixTest, NoOverlappingPatternIsOutsideTheKeys) {

@@ -178,6 +178,13 @@ std::vector<Op> Compile(const Expansion& expansion, ProgramClasses& classes) {
     if (end < tokens.size()) ops.push_back({Op::Kind::kSlash});
     i = end + 1;
   }
+  if (expansion.is_literal) {
+    // Everything below, or (the last alternative, which a witness prefers) the path itself.
+    using enum Op::Kind;
+    for (const Op::Kind kind : {kFork, kSlash, kGlobstar, kAnySegment, kNext, kJoin}) {
+      ops.push_back({kind});
+    }
+  }
   return ops;
 }
 

@@ -32,10 +32,12 @@ struct Token {
 // (4) Every segment matches at least one segment a path can have.
 struct Expansion {
   std::vector<Token> tokens;
-  // The bytes that every match begins and ends with: all of the path when `is_literal`.
+  // No wildcard: it matches the path `literal_prefix` and everything below it. The tokens are those
+  // of the path alone.
+  bool is_literal = true;
+  // The bytes that every match begins and ends with.
   std::string literal_prefix;
   std::string literal_suffix;
-  bool is_literal = true;
 };
 
 }  // namespace interlock::glob

@@ -132,7 +132,7 @@ Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, co
   std::vector<glob::Pattern> patterns;
   patterns.reserve(held.size());
   for (const Reservation& one : held) {
-    IL_TRY(glob::Pattern pattern, store::ParseClaim(one.pattern, one.literal));
+    IL_TRY(glob::Pattern pattern, store::ParseHeld(one.pattern, one.literal));
     patterns.push_back(std::move(pattern));
   }
   return patterns;
@@ -142,7 +142,7 @@ Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, co
 // after that. What is too much to compare counts as not alone, as a renewal of it would be refused.
 Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Timestamp now,
                         glob::Budget& budget) {
-  IL_TRY(const glob::Pattern pattern, store::ParseClaim(held.pattern, held.literal));
+  IL_TRY(const glob::Pattern pattern, store::ParseHeld(held.pattern, held.literal));
   const auto conflicts = store::FindConflicts(
       connection, {held.project, held.agent, pattern, held.access}, now, Duration(0), budget);
   if (conflicts.ok()) return conflicts->empty();
@@ -376,7 +376,7 @@ Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRul
 Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
                                const GrantRules& rules) {
   IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
-  IL_TRY(const glob::Pattern pattern, store::ParseClaim(own.pattern, own.literal));
+  IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
   glob::Budget budget;
   // Also of one that holds: a clock that was set back may have brought it to life after somebody
   // else was granted its paths.
@@ -411,7 +411,7 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
   IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
   if (!domain::IsActive(own, rules.now)) return NoSuchReservation(ref.id);
   // What is in the owner's hands may overlap, but not what is in the hands of two.
-  IL_TRY(const glob::Pattern pattern, store::ParseClaim(own.pattern, own.literal));
+  IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
   glob::Budget budget;
   IL_TRY(auto conflicts,
          store::FindConflicts(tx.connection(), {own.project, to_agent, pattern, own.access},

@@ -46,7 +46,7 @@ Result<std::map<std::string, Patterns>> PatternsHeldBy(db::Connection& connectio
   IL_TRY(const auto holds, store::ListHeldByAny(connection, project, agents, now));
   for (const store::HeldPattern& hold : holds) {
     if (!budget.Spend(kStepsPerHold)) break;
-    IL_TRY(glob::Pattern pattern, store::ParseClaim(hold.pattern, hold.literal));
+    IL_TRY(glob::Pattern pattern, store::ParseHeld(hold.pattern, hold.literal));
     held[hold.agent].push_back(std::move(pattern));
   }
   return held;

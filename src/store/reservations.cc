@@ -204,14 +204,13 @@ Result<void> ForEachHold(db::Connection& connection, const Claim& claim, Timesta
     values[kHoldParameters] = std::string_view(key);
     IL_TRY_VOID(connection.Execute(kHoldsAt, std::span(values).first(kHoldParameters + 1), on_row));
   }
-  if (!keys.under) return {};
-  values[kHoldParameters] = std::string_view(keys.under->lo);
-  if (!keys.under->hi) {
+  values[kHoldParameters] = std::string_view(keys.under.lo);
+  if (!keys.under.hi) {
     IL_TRY_VOID(
         connection.Execute(kHoldsAnywhere, std::span(values).first(kHoldParameters), on_row));
     return {};
   }
-  values[kHoldParameters + 1] = std::string_view(*keys.under->hi);
+  values[kHoldParameters + 1] = std::string_view(*keys.under.hi);
   IL_TRY_VOID(connection.Execute(kHoldsUnder, values, on_row));
   return {};
 }
@@ -236,6 +235,10 @@ Result<std::vector<Reservation>> ReadAll(db::Connection& connection, const db::S
 
 Result<glob::Pattern> ParseClaim(std::string_view text, bool literal) {
   return literal ? glob::Pattern::Literal(text) : glob::Pattern::Parse(text);
+}
+
+Result<glob::Pattern> ParseHeld(std::string_view text, bool literal) {
+  return literal ? glob::Pattern::Literal(text) : glob::Pattern::ParseHeld(text);
 }
 
 namespace {
@@ -266,7 +269,7 @@ Result<std::shared_ptr<const glob::Pattern>> KnownPattern(std::string_view text,
   thread_local Known known;
   const Patterns& same_sort = known.patterns.at(literal ? 1 : 0);
   if (const auto found = same_sort.find(text); found != same_sort.end()) return found->second;
-  IL_TRY(glob::Pattern parsed, ParseClaim(text, literal));
+  IL_TRY(glob::Pattern parsed, ParseHeld(text, literal));
   // What the pattern and each of its tokens take, about.
   known.bytes += 512 + 4 * text.size() + 16 * parsed.token_count();
   if (known.bytes > kBytesMax) known = {};

@@ -21,8 +21,10 @@
 // it must be in the same transaction.
 namespace interlock::store {
 
-// `text` as the pattern, or the path, that it was sent as.
+// `text` as the pattern, or the path, that it was sent as; of what is held already, also as an
+// older version took it.
 Result<glob::Pattern> ParseClaim(std::string_view text, bool literal);
+Result<glob::Pattern> ParseHeld(std::string_view text, bool literal);
 
 // A claim that somebody wants to make.
 struct Claim {

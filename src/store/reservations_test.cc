@@ -177,15 +177,90 @@ TEST_F(ReservationsTest, WhoConflictsWithWhom) {
 
 TEST_F(ReservationsTest, WhatRanOutOrWasReleasedHoldsNothing) {
   const Reservation first = Grant("a", "x", Access::kExclusive, "p", minutes(1));
-  const Reservation second = Grant("a", "x/y");
-  EXPECT_EQ(Ids(Conflicts("b", "{x,x/y}")), (Names{"r1", "r2"}));
+  const Reservation second = Grant("a", "y");
+  EXPECT_EQ(Ids(Conflicts("b", "{x,y}")), (Names{"r1", "r2"}));
   clock_.Advance(minutes(1) - Duration(1));
   EXPECT_EQ(Ids(Conflicts("b", "x")), Names{"r1"});
   clock_.Advance(Duration(1));
   EXPECT_THAT(Conflicts("b", "x"), IsEmpty());
   Release(second);
-  EXPECT_THAT(Conflicts("b", "x/y"), IsEmpty());
+  EXPECT_THAT(Conflicts("b", "y"), IsEmpty());
   EXPECT_EQ(FindReservation(connection(), first.id).value(), first) << "it is still there";
+}
+
+TEST_F(ReservationsTest, APathIsInTheWayOfPathsBelowAndAboveIt) {
+  Grant("a", "src");
+  Grant("a", "lib/x/y.cc");
+  Grant("a", "doc/{a,b}");
+  const struct {
+    const char* asked;
+    Names in_the_way;
+    const char* witness;
+  } kCases[] = {
+      {"src/a.cc", {"r1"}, "src/a.cc"},
+      {"src/a/b/c.cc", {"r1"}, "src/a/b/c.cc"},
+      {"src/*.cc", {"r1"}, "src/.cc"},
+      {"srcs/a.cc", {}, ""},
+      {"lib", {"r2"}, "lib/x/y.cc"},
+      {"lib/x", {"r2"}, "lib/x/y.cc"},
+      {"lib/*", {}, ""},
+      {"lib/x/y.cc/z", {"r2"}, "lib/x/y.cc/z"},
+      {"doc/b/c", {"r3"}, "doc/b/c"},
+      {"doc/c/b", {}, ""},
+      {"doc", {"r3"}, "doc/a"},
+  };
+  for (const auto& one : kCases) {
+    const std::vector<Conflict> found = Conflicts("b", one.asked);
+    EXPECT_EQ(Ids(found), one.in_the_way) << one.asked;
+    EXPECT_EQ(found.empty() ? "" : found[0].witness, one.witness) << one.asked;
+  }
+}
+
+// A file of a version in which the key of a path had no slash, and patterns were accepted that are
+// refused today.
+TEST(ReservationsMigrationTest, OldRowsAreStillInTheWay) {
+  constexpr db::Sql kInsertOld =
+      "INSERT INTO reservations (id, project, agent, pattern, literal, canonical, prefix, "
+      "is_exclusive, reason, fence, created_at, expires_at) "
+      "VALUES (?1, 'p', 'a', ?2, 0, ?2, ?3, 1, '', ?4, 0, ?5)";
+  const testing::TempDb temp;
+  testing::FakeClock clock;
+  const auto connection = temp.Open();
+  const db::Schema whole = ServerSchema();
+  const db::Schema before = {whole.program, whole.steps.first(7)};
+  ASSERT_TRUE(db::Migrator(before, {.database = temp.path()}, clock).Run(*connection).ok());
+  const std::string deep = "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18";
+  const std::array<std::array<std::string, 2>, 6> kRows = {{{"src", "src"},
+                                                            {"lib/a.cc", "lib/a.cc"},
+                                                            {deep, deep},
+                                                            {"dir/*.cc", "dir/"},
+                                                            {"@(y|z)", "@(y|z)"},
+                                                            {"**/{1..3}", ""}}};
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i + 1);
+    ASSERT_TRUE(connection
+                    ->Run(kInsertOld, "old" + std::to_string(number), kRows[i][0], kRows[i][1],
+                          number, (clock.Now() + minutes(30)).micros)
+                    .ok());
+  }
+  ASSERT_TRUE(db::Migrator(whole, {.database = temp.path()}, clock).Run(*connection).ok());
+  const auto in_the_way = [&](const std::string& pattern) {
+    const glob::Pattern parsed = ParseClaim(pattern, false).value();
+    glob::Budget budget;
+    const auto found = FindConflicts(*connection, {"p", "b", parsed, Access::kExclusive},
+                                     clock.Now(), minutes(5), budget);
+    Names ids;
+    for (const Conflict& one : found.value()) ids.push_back(*one.reservation_id);
+    return ids;
+  };
+  EXPECT_EQ(in_the_way("src/x.cc"), (Names{"old1", "old6"}));
+  EXPECT_EQ(in_the_way("lib/*"), (Names{"old2", "old6"}));
+  EXPECT_EQ(in_the_way("l*/a.cc"), Names{"old2"});
+  EXPECT_EQ(in_the_way(deep + "/*"), (Names{"old3", "old6"}));
+  EXPECT_EQ(in_the_way("1/*/3/*/5/*/7/*/9/*/11/*/13/*/15/*/17/*"), (Names{"old3", "old6"}));
+  EXPECT_EQ(in_the_way("dir/x.*"), Names{"old4"});
+  EXPECT_EQ(in_the_way("?(y*"), Names{"old5"});
+  EXPECT_EQ(in_the_way("x/[{]*"), Names{"old6"});
 }
 
 // The index of prefixes must never hide what the exact comparison would find.

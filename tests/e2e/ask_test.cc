@@ -202,7 +202,7 @@ TEST_F(AskTest, WhoTakesDirectoriesAndPatternsAndPathsThatLookLikePatterns) {
     return Answered(arguments).at("holders").as_array().size();
   };
   EXPECT_EQ(holders({"app/"}), 1U);
-  EXPECT_EQ(holders({"app"}), 0U);
+  EXPECT_EQ(holders({"app"}), 1U);
   EXPECT_EQ(holders({"**/*.tsx"}), 1U);
   EXPECT_EQ(holders({"app/[id]/page.tsx"}), 0U) << "a class: app/i or app/d";
   EXPECT_EQ(holders({"app/[id]/page.tsx", "--literal"}), 1U);

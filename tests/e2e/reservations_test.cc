@@ -114,6 +114,50 @@ TEST_F(ReservationsTest, EveryOperationInTheLifeOfAReservation) {
                     Not(HasSubstr("reservation.conflict"))));
 }
 
+TEST_F(ReservationsTest, APathCoversWhatIsBelowIt) {
+  Grant("a", "src");
+  Grant("a", "doc/[x]", R"(,"literal":true)");
+  Grant("a", "lib/{http,json}");
+  Grant("a", "etc/*");
+  const std::string check = kAll + "/check?project=p&pattern=";
+  Check({
+      {"POST", kAll, Wish("b", "src/a.cc"), 409, R"("witness":"src/a.cc")"},
+      {"GET", check + "src/a.cc", "", 200, R"("witness":"src/a.cc")"},
+      {"GET", check + "src/a/*.cc", "", 200, R"("witness":"src/a/.cc")"},
+      {"GET", check + "srcs", "", 200, R"({"conflicts":[]})"},
+      {"GET", check + "doc/%5Bx%5D/page.tsx&literal=true", "", 200,
+       R"("witness":"doc/[x]/page.tsx")"},
+      {"GET", check + "lib/json/a/b.cc", "", 200, R"("witness":"lib/json/a/b.cc")"},
+      {"GET", check + "lib", "", 200, R"("witness":"lib/http")"},
+      {"GET", check + "lib/glob/a.cc", "", 200, R"({"conflicts":[]})"},
+      {"GET", check + "etc/a/b.cc", "", 200, R"({"conflicts":[]})"},
+      {"GET", check + "etc/", "", 200, R"("witness":"etc/a")"},
+  });
+}
+
+TEST_F(ReservationsTest, FormsOfOtherToolsAreRefusedUnlessThePathIsLiteral) {
+  const struct {
+    const char* pattern;
+    const char* instead;
+  } kForms[] = {{"src\\\\a.cc", "use / between directories"},
+                {"{1..3}", "{1,2,3}"},
+                {"[[:alpha:]]", "[A-Za-z]"},
+                {"@(a|b)", "{a,b}"},
+                {"!(a)", "literal:true"},
+                {"[\\\\d]", "[0-9]"}};
+  for (const auto& form : kForms) {
+    const HttpAnswer refused = Ask("POST", kAll, Wish("a", form.pattern));
+    EXPECT_EQ(refused.status, 400) << form.pattern;
+    EXPECT_THAT(refused.body, AllOf(HasSubstr("invalid_pattern"), HasSubstr(form.instead)));
+    Grant("a", form.pattern, R"(,"literal":true)");
+  }
+  Grant("a", "app/(group)/foo@2x(1).png");
+  Check({
+      {"GET", kAll + "/check?project=p&pattern=@(a%7Cb)", "", 400, "invalid_pattern"},
+      {"GET", kAll + "/check?project=p&pattern=@(a%7Cb)&literal=true", "", 200, "@(a|b)"},
+  });
+}
+
 TEST_F(ReservationsTest, ManyPatternsAreGrantedTogetherOrNotAtAll) {
   Grant("a", "x/1");
   const std::string begin = R"({"project":"p","agent_id":"b","exclusive":true,"path_patterns":)";

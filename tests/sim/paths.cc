@@ -11,8 +11,8 @@ namespace interlock::sim {
 namespace {
 
 constexpr std::array<std::string_view, 16> kPatterns = {
-    "a/x",    "a/y",     "a/*",    "a/**", "b/x", "b/*.c", "b/**",    "**/x",
-    "**/*.c", "{a,b}/x", "[ab]/y", "a/?",  "top", "*",     "b/a/x.c", "a/[!x]*"};
+    "a/x",    "a/y",     "a/*",    "a/**", "b/x", "b/*.c", "b/**",  "**/x",
+    "**/*.c", "{a,b}/x", "[ab]/y", "a/?",  "top", "*",     "b/x.c", "a/[!x]*"};
 
 constexpr std::array<std::string_view, 8> kSegments = {"a",   "b",   "x",   "y",
                                                        "x.c", "y.c", "top", "yy"};
@@ -41,12 +41,18 @@ PathSpace::PathSpace() {
   const std::vector<std::string> paths = MakePaths();
   IL_CHECK(paths.size() <= kPathsMax);
   paths_of_.reserve(kPatterns.size());
+  named_by_.reserve(kPatterns.size());
   for (const std::string_view pattern : kPatterns) {
     const auto slow = testing::SlowGlob::Parse(pattern);
     IL_CHECK(slow.has_value());
     Paths matched;
-    for (std::size_t i = 0; i < paths.size(); ++i) matched[i] = slow->Matches(paths[i]);
+    Paths named;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      matched[i] = slow->Matches(paths[i]);
+      named[i] = slow->Names(paths[i]);
+    }
     paths_of_.push_back(matched);
+    named_by_.push_back(named);
   }
 }
 

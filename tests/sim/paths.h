@@ -23,11 +23,14 @@ class PathSpace {
   // REQUIRES: one of patterns().
   std::size_t IndexOf(std::string_view pattern) const;
   const Paths& PathsOf(std::size_t pattern) const { return paths_of_.at(pattern); }
+  // The same without what is only below a path that has no wildcards.
+  const Paths& NamedBy(std::size_t pattern) const { return named_by_.at(pattern); }
   bool Overlap(std::size_t a, std::size_t b) const { return (PathsOf(a) & PathsOf(b)).any(); }
 
  private:
   PathSpace();
   std::vector<Paths> paths_of_;  // by pattern
+  std::vector<Paths> named_by_;
 };
 
 }  // namespace interlock::sim

@@ -223,7 +223,7 @@ void TurnsPromise::Granted(const Claim& claim, std::span<const HoldRow> own) {
   }
   Claim more = claim;  // than it had
   std::erase_if(more.patterns,
-                [&](std::size_t pattern) { return (space.PathsOf(pattern) & ~held).none(); });
+                [&](std::size_t pattern) { return (space.NamedBy(pattern) & ~held).none(); });
   for (const auto& [op, wait] : waits_) {
     const bool before = wait.in_line_since && *wait.in_line_since <= claim.asked_at;
     if (before) ++checks_;

@@ -34,6 +34,11 @@ std::optional<std::u32string> Decode(std::string_view text) {
   return out;
 }
 
+// True for a character that a backslash may stand before.
+bool MayEscape(char32_t c, std::u32string_view more) {
+  return std::u32string_view(U"\\*?[]{},()|").contains(c) || more.contains(c);
+}
+
 struct Class {
   bool negated = false;
   std::vector<std::pair<char32_t, char32_t>> ranges;
@@ -60,9 +65,13 @@ Class ReadClass(const std::u32string& text, std::size_t at) {
     result.negated = true;
     ++i;
   }
+  std::u32string plain;                    // the members so far, an escaped one as U+FFFF
   const auto member = [&]() -> char32_t {  // 0 = malformed
-    if (i < text.size() && text[i] == U'\\') ++i;
+    const bool escaped = i < text.size() && text[i] == U'\\';
+    if (escaped) ++i;
     if (i >= text.size() || text[i] == U'/') return 0;
+    if (escaped && !MayEscape(text[i], U"^!-")) return 0;
+    plain.push_back(escaped ? U'\uFFFF' : text[i]);
     return text[i++];
   };
   while (i < text.size() && (text[i] != U']' || result.ranges.empty())) {
@@ -70,12 +79,16 @@ Class ReadClass(const std::u32string& text, std::size_t at) {
     if (lo == 0) return result;
     char32_t hi = lo;
     if (i + 1 < text.size() && text[i] == U'-' && text[i + 1] != U']') {
-      ++i;
+      plain.push_back(text[i++]);
       hi = member();
       if (hi == 0) return result;
     }
     if (hi < lo) return result;
     result.ranges.emplace_back(lo, hi);
+  }
+  for (const char32_t c : {U':', U'.', U'='}) {  // [[:alpha:]], [[.a.]], [[=a=]]
+    const std::size_t open = plain.find(std::u32string{U'[', c});
+    if (open != kBad && plain.size() > open + 3 && plain.back() == c) return result;
   }
   if (i < text.size() && !result.HasNone()) result.end = i + 1;
   return result;
@@ -85,7 +98,45 @@ Class ReadClass(const std::u32string& text, std::size_t at) {
 std::size_t ElementEnd(const std::u32string& text, std::size_t at) {
   if (text[at] == U'[') return ReadClass(text, at).end;
   if (text[at] != U'\\') return at + 1;
-  return at + 1 < text.size() && text[at + 1] != U'/' ? at + 2 : kBad;
+  return at + 1 < text.size() && MayEscape(text[at + 1], U"") ? at + 2 : kBad;
+}
+
+// {1..3}, {a..e}, {0..9..3}: the brace at `at` opens one.
+bool IsSequence(const std::u32string& text, std::size_t at) {
+  const std::size_t close = text.find(U'}', at);
+  if (close == kBad) return false;
+  const std::u32string inside = text.substr(at + 1, close - at - 1);
+  std::vector<std::u32string> ends(1);
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    if (inside.substr(i, 2) == U"..") {
+      ends.emplace_back();
+      ++i;
+    } else {
+      ends.back().push_back(inside[i]);
+    }
+  }
+  const auto is_end = [](const std::u32string& end) {
+    const auto in = [](char32_t c, char32_t lo, char32_t hi) { return lo <= c && c <= hi; };
+    if (end.size() == 1 && (in(end[0], U'a', U'z') || in(end[0], U'A', U'Z'))) return true;
+    const std::u32string digits = end.starts_with(U'-') ? end.substr(1) : end;
+    return !digits.empty() &&
+           std::ranges::all_of(digits, [&](char32_t c) { return in(c, U'0', U'9'); });
+  };
+  return (ends.size() == 2 || ends.size() == 3) && std::ranges::all_of(ends, is_end);
+}
+
+// ?(a), @(a|b) and their like, anywhere in a text without alternations.
+bool HasExtglob(const std::u32string& text) {
+  for (std::size_t i = 0; i < text.size(); i = ElementEnd(text, i)) {
+    const bool sign = std::u32string_view(U"?*+@!").contains(text[i]);
+    if (!sign || i + 1 == text.size() || text[i + 1] != U'(') continue;
+    int depth = 0;
+    for (std::size_t k = i + 1; k < text.size(); k = ElementEnd(text, k)) {
+      if (text[k] == U'(') ++depth;
+      if (text[k] == U')' && --depth == 0) return true;
+    }
+  }
+  return false;
 }
 
 // The braces that open at `at`: its branches' borders, from `{` to `}`. Empty when it is literal.
@@ -255,6 +306,11 @@ bool SlowGlob::Add(const std::u32string& expansion) {
     ++wildcards;
   }
   expansions_.push_back(kept);
+  if (std::ranges::all_of(kept,
+                          [](const auto& segment) { return PlainText(segment).has_value(); })) {
+    below_.push_back(kept);
+    below_.back().emplace_back(U"**");
+  }
   return wildcards <= 32;
 }
 
@@ -262,6 +318,7 @@ std::optional<SlowGlob> SlowGlob::Parse(std::string_view text) {
   const auto decoded = Decode(text);
   if (!decoded || text.empty() || text.size() > 4096) return std::nullopt;
   for (std::size_t i = 0; i < decoded->size();) {
+    if ((*decoded)[i] == U'{' && IsSequence(*decoded, i)) return std::nullopt;
     i = ElementEnd(*decoded, i);
     if (i == kBad) return std::nullopt;
   }
@@ -271,7 +328,7 @@ std::optional<SlowGlob> SlowGlob::Parse(std::string_view text) {
   SlowGlob glob;
   for (const std::u32string& expansion : expansions) {
     for (const char32_t c : expansion) bytes += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    if (!glob.Add(expansion)) return std::nullopt;
+    if (HasExtglob(expansion) || !glob.Add(expansion)) return std::nullopt;
   }
   if (bytes > 8192) return std::nullopt;
   return glob;
@@ -310,21 +367,27 @@ bool SlowGlob::SegmentsOverlap(const Segments& a, const Segments& b) {
   return false;
 }
 
+std::vector<SlowGlob::Segments> SlowGlob::All() const {
+  std::vector<Segments> all = expansions_;
+  all.insert(all.end(), below_.begin(), below_.end());
+  return all;
+}
+
 bool SlowGlob::Overlaps(const SlowGlob& other) const {
-  return std::ranges::any_of(expansions_, [&](const Segments& a) {
-    return std::ranges::any_of(other.expansions_,
-                               [&](const Segments& b) { return SegmentsOverlap(a, b); });
+  const std::vector<Segments> others = other.All();
+  return std::ranges::any_of(All(), [&](const Segments& a) {
+    return std::ranges::any_of(others, [&](const Segments& b) { return SegmentsOverlap(a, b); });
   });
 }
 
-bool SlowGlob::Matches(std::string_view path) const {
+bool SlowGlob::AnyMatches(const std::vector<Segments>& expansions, std::string_view path) {
   const auto decoded = Decode(path);
   if (!decoded) return false;
   const std::vector<std::u32string> parts = Split(*decoded);
   for (const std::u32string& part : parts) {
     if (part.empty() || part == U"." || part == U"..") return false;
   }
-  return std::any_of(expansions_.begin(), expansions_.end(), [&](const Segments& segments) {
+  return std::any_of(expansions.begin(), expansions.end(), [&](const Segments& segments) {
     std::vector<bool> at(parts.size() + 1, false);  // how many parts may be read
     at[0] = true;
     for (std::size_t s = 0; s < segments.size(); ++s) {

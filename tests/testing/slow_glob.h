@@ -15,7 +15,9 @@ class SlowGlob {
   // Nothing when the pattern must be refused, for whatever reason.
   static std::optional<SlowGlob> Parse(std::string_view text);
 
-  bool Matches(std::string_view path) const;
+  bool Matches(std::string_view path) const { return Names(path) || IsBelow(path); }
+  // The same without what is only below a path that has no wildcards.
+  bool Names(std::string_view path) const { return AnyMatches(expansions_, path); }
 
   // Whether there is a path that both match: every pair of places in the two patterns that some
   // text leads to is tried. For short patterns; the work grows with the square of their lengths.
@@ -28,8 +30,12 @@ class SlowGlob {
                          std::vector<std::u32string>& out);
   bool Add(const std::u32string& expansion);
   static bool SegmentsOverlap(const Segments& a, const Segments& b);
+  static bool AnyMatches(const std::vector<Segments>& expansions, std::string_view path);
+  bool IsBelow(std::string_view path) const { return AnyMatches(below_, path); }
+  std::vector<Segments> All() const;
 
   std::vector<Segments> expansions_;
+  std::vector<Segments> below_;  // of each that has no wildcards: the same with "**" after it
 };
 
 }  // namespace interlock::testing
