@@ -39,6 +39,12 @@ struct ReserveRequest {
 IL_JSON_FIELDS(ReserveRequest, agent_id, path_pattern, path_patterns, project, exclusive, literal,
                reason, ttl_minutes, wait_seconds)
 
+json::Value ReserveSchema() {
+  json::Value schema = json::SchemaOf<ReserveRequest>();
+  schema.at("properties").at("exclusive").as_object()["default"] = true;
+  return schema;
+}
+
 struct RenewRequest {
   std::optional<std::int64_t> ttl_minutes;
 };
@@ -171,7 +177,7 @@ awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   wish.agent = domain::Trim(body.agent_id);
   wish.literal = body.literal.value_or(false);
   wish.access =
-      body.exclusive.value_or(false) ? domain::Access::kExclusive : domain::Access::kShared;
+      body.exclusive.value_or(true) ? domain::Access::kExclusive : domain::Access::kShared;
   wish.reason = std::move(body.reason).value_or("");
   wish.ttl_minutes = body.ttl_minutes.value_or(0);
   wish.patience = std::chrono::seconds(body.wait_seconds.value_or(0));
@@ -319,7 +325,7 @@ constexpr std::array kRoutes = {
           .actor = ActorFrom::kBodyAgentId,
           .body = BodyKind::kJson,
           .success = 201,
-          .body_schema = json::SchemaOf<ReserveRequest>,
+          .body_schema = ReserveSchema,
           .answer_schema = ReservedSchema,
           .query = kReserveQuery,
           .failures = kReserveFailures},

@@ -114,6 +114,24 @@ TEST_F(ReservationsTest, EveryOperationInTheLifeOfAReservation) {
                     Not(HasSubstr("reservation.conflict"))));
 }
 
+TEST_F(ReservationsTest, AbsentExclusiveMeansExclusive) {
+  const std::string by = R"({"project":"p","agent_id":")";
+  Check({
+      {"POST", kAll, by + R"(a","path_pattern":"x"})", 201, R"("exclusive":true)"},
+      {"POST", kAll, by + R"(b","path_pattern":"x"})", 409, R"("witness":"x")"},
+      {"POST", kAll, by + R"(b","path_pattern":"x","exclusive":false})", 409, R"("witness":"x")"},
+      {"POST", kAll, by + R"(a","path_patterns":["y","z"],"exclusive":null})", 201,
+       R"("path_pattern":"z","exclusive":true)"},
+      {"POST", kAll, by + R"(b","path_patterns":["v","z"],"exclusive":false})", 409,
+       R"("witness":"z")"},
+      {"POST", kAll, by + R"(a","path_patterns":["s"],"exclusive":false})", 201,
+       R"("exclusive":false)"},
+      {"POST", kAll, by + R"(b","path_pattern":"s","exclusive":false})", 201,
+       R"("exclusive":false)"},
+      {"GET", "/openapi.json", "", 200, R"("default":true)"},
+  });
+}
+
 TEST_F(ReservationsTest, APathCoversWhatIsBelowIt) {
   Grant("a", "src");
   Grant("a", "doc/[x]", R"(,"literal":true)");
