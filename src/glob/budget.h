@@ -5,12 +5,12 @@
 namespace interlock::glob {
 
 // How much comparing one request may cause, in steps of one machine word; a pure count, so that
-// the same request is refused everywhere or nowhere. Share one Budget among all comparisons of a
-// request. Not thread-safe.
+// the same request is refused everywhere or nowhere. Share one Budget among all that a request
+// parses and compares. Not thread-safe.
 class Budget {
  public:
-  // Chosen to last at most 5 ms (glob_bench prints how long it does); two typical patterns need
-  // about a thousand steps.
+  // Chosen to last at most 10 ms (glob_bench prints how long it does); two typical patterns need
+  // about five hundred steps.
   static constexpr std::int64_t kStepsDefault = 2'000'000;
 
   explicit Budget(std::int64_t steps = kStepsDefault) : left_(steps) {}

@@ -163,10 +163,22 @@ class PatternBuilder {
     builder.pattern_.text_ = text;
     builder.pattern_.classes_ = std::move(classes);
     for (const auto& sequence : sequences) IL_TRY_VOID(builder.Add(sequence));
+    builder.pattern_.parse_steps_ = ParseSteps(builder.pattern_, sequences);
     return std::move(builder).Finish();
   }
 
  private:
+  // Measured, at 5 ns a step: bytes, expansions with their elements, and the search for a class
+  // among those before it.
+  static std::int64_t ParseSteps(const Pattern& pattern,
+                                 std::span<const std::vector<Lexeme>> sequences) {
+    constexpr std::size_t kOrdinary = 200;
+    const std::size_t classes = pattern.classes_.size();
+    std::size_t steps = 2 * pattern.text_.size() + classes * classes / 12;
+    for (const auto& sequence : sequences) steps += 60 + 4 * sequence.size();
+    return static_cast<std::int64_t>(steps - std::min(steps, kOrdinary));
+  }
+
   Result<void> Add(LexemeSpan sequence) {
     IL_TRY(const std::vector<LexemeSpan> segments, Normalise(sequence));
     std::size_t wildcards = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,6 +90,10 @@ class Pattern {
   std::span<const CharClass> classes() const { return classes_; }
   std::size_t token_count() const { return token_count_; }  // of all expansions together
 
+  // The work of parsing it, in the steps of a Budget, beyond that of an ordinary pattern. It is the
+  // same whenever it is parsed, so that a pattern that is kept parsed costs no less.
+  std::int64_t parse_steps() const { return parse_steps_; }
+
  private:
   Pattern() = default;
 
@@ -97,6 +102,7 @@ class Pattern {
   std::vector<Expansion> expansions_;
   std::vector<CharClass> classes_;
   std::size_t token_count_ = 0;
+  std::int64_t parse_steps_ = 0;
 
   friend class PatternBuilder;
 };

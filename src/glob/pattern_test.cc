@@ -470,6 +470,18 @@ TEST(PatternTest, ExpandedTextIsLimited) {
   ExpectRefused(Errc::kPatternTooComplex, {"{a,b,c,d,e,f,g,h,i}" + shared});
 }
 
+// Otherwise thousands of hostile patterns that are held would be parsed for nothing.
+TEST(PatternTest, PatternsThatAreHardToParseCost) {
+  for (const std::string_view text : {"**/*.x1234", "src/**/*.go", "src/http/session.cc", "*"}) {
+    EXPECT_EQ(Parsed(text).parse_steps(), 0) << text;
+  }
+  EXPECT_GT(Parsed(Branches(Repeat("*a", 30), "bcdefghi")).parse_steps(), 20'000);
+  EXPECT_GT(Parsed(Repeat("{a,b}", 6) + Repeat("*x", 28)).parse_steps(), 15'000) << "86 bytes";
+  EXPECT_GT(Parsed("{" + Repeat("a,", 63) + "b}*").parse_steps(), 4'000) << "all the same";
+  EXPECT_GT(Parsed(Repeat("a", 4095) + "*").parse_steps(), 20'000);
+  EXPECT_GT(Pattern::Literal(Repeat("a", 4096))->parse_steps(), 20'000);
+}
+
 TEST(PatternTest, LiteralTakesTheTextAsAPath) {
   const Result<Pattern> page = Pattern::Literal("app/[id]/page.tsx");
   ASSERT_TRUE(page.ok());

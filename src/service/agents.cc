@@ -286,7 +286,7 @@ awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
                tx, {.id = ref.id, .project = ref.project, .focus = focus, .at = now}));
     if (!seen) return NoSuchAgent(ref.id);
     if (minutes > 0) {
-      glob::Budget budget;
+      glob::Budget budget(kStepsUnderLock);
       IL_TRY_VOID(RenewAllHeldBy(tx, ref.project, ref.id, domain::LeaseFor(minutes), now, budget));
     }
     return true;

@@ -11,6 +11,7 @@
 #include "domain/message.h"
 #include "glob/cover.h"
 #include "glob/overlap.h"
+#include "glob/product.h"
 #include "store/agents.h"
 #include "store/messages.h"
 #include "store/reservations.h"
@@ -125,14 +126,15 @@ Result<std::vector<Reservation>> ListHeld(db::Connection& connection,
                  : store::ListActiveOfAgent(connection, agent, now);
 }
 
-// What the agent holds, as patterns.
+// What the agent holds, as patterns; all of it, unless the budget ends before.
 Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, const Claims& claims,
-                                                  Timestamp now) {
+                                                  Timestamp now, glob::Budget& budget) {
   IL_TRY(const auto held, store::ListHeldBy(connection, claims.project, claims.agent, now));
   std::vector<glob::Pattern> patterns;
   patterns.reserve(held.size());
   for (const Reservation& one : held) {
     IL_TRY(glob::Pattern pattern, store::ParseHeld(one.pattern, one.literal));
+    if (!budget.Spend(pattern.parse_steps())) break;
     patterns.push_back(std::move(pattern));
   }
   return patterns;
@@ -150,6 +152,45 @@ Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Tim
   return conflicts.error();
 }
 
+// The result of a look before the lock, unless the clock was set back since: then all is compared.
+std::vector<Conflict> KnownInTheWay(const GrantRules& rules) {
+  const auto& compared_at = rules.effort.compared_at;
+  if (!compared_at || rules.now < compared_at->now) return {};
+  return rules.effort.in_the_way;
+}
+
+// Adds those of `more` that are not there yet: what is known may have been renewed since.
+void Append(std::vector<Conflict>& all, std::vector<Conflict> more) {
+  const auto known = static_cast<std::ptrdiff_t>(all.size());
+  for (Conflict& one : more) {
+    const auto is_same = [&](const Conflict& other) {
+      return other.reservation_id == one.reservation_id && other.requested == one.requested;
+    };
+    if (std::none_of(all.begin(), all.begin() + known, is_same)) all.push_back(std::move(one));
+  }
+}
+
+// Finds what is in the way of `own` in the hands of `agent`, itself not counted.
+Result<std::vector<Conflict>> FindInTheWayOf(db::Connection& connection, const Reservation& own,
+                                             const std::string& agent, const GrantRules& rules,
+                                             glob::Budget& budget) {
+  IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
+  if (!budget.Spend(pattern.parse_steps())) return glob::TooComplex();
+  const store::Claim claim = {own.project, agent, pattern, own.access, rules.effort.compared_at};
+  IL_TRY(auto found, store::FindConflicts(connection, claim, rules.now, rules.grace, budget));
+  std::vector<Conflict> all = KnownInTheWay(rules);
+  Append(all, std::move(found));
+  std::erase_if(all, [&](const Conflict& one) { return one.reservation_id == own.id; });
+  return all;
+}
+
+// Finds the agent's hold that is the same claim as `own`.
+Result<std::optional<Reservation>> FindSameAs(db::Connection& connection, const Reservation& own,
+                                              const std::string& agent, Timestamp now) {
+  IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
+  return store::FindSame(connection, {own.project, agent, pattern, own.access}, now);
+}
+
 // What is granted anew, whoever held it before, is held since then, under a fence of its own.
 Result<Reservation> Anew(db::Transaction& tx, Reservation granted, Timestamp now) {
   granted.created_at = now;
@@ -165,6 +206,8 @@ class Granting {
         claims_(claims),
         rules_(rules),
         refusal_(refusal),
+        holds_budget_(rules.effort.holds_steps),
+        waits_budget_(rules.effort.waits_steps),
         same_(claims.all.size()),
         covered_(claims.all.size()) {}
 
@@ -186,12 +229,7 @@ class Granting {
   // Also beside what the agent holds already: a clock that was set back may have brought it to life
   // after somebody else was granted its paths.
   Result<void> FindHolds() {
-    for (std::size_t i = 0; i < claims_.all.size(); ++i) {
-      if (claims_.all[i].same_as != i) continue;
-      IL_TRY(auto found,
-             store::FindConflicts(tx_.connection(), ClaimOf(i), rules_.now, rules_.grace, budget_));
-      std::ranges::move(found, std::back_inserter(conflicts_));
-    }
+    IL_TRY(conflicts_, FindInTheWay(tx_.connection(), claims_, rules_, holds_budget_));
     return {};
   }
 
@@ -237,7 +275,7 @@ class Granting {
     const glob::Pattern& pattern = claims_.all[i].pattern;
     for (std::size_t k = 0; k < wanted.patterns.size(); ++k) {
       const glob::Pattern& other = wanted.patterns[k];
-      IL_TRY(auto witness, glob::Overlap(pattern, other, budget_));
+      IL_TRY(auto witness, glob::Overlap(pattern, other, waits_budget_));
       if (!witness) continue;
       IL_TRY(const bool covered, Covers(i));
       if (covered) {
@@ -265,7 +303,7 @@ class Granting {
   // Does the agent hold all of the claim `i` already?
   Result<bool> Covers(std::size_t i) {
     if (!held_) {
-      IL_TRY(held_, PatternsHeldBy(tx_.connection(), claims_, rules_.now));
+      IL_TRY(held_, PatternsHeldBy(tx_.connection(), claims_, rules_.now, cover_budget_));
     }
     if (!covered_[i]) covered_[i] = IsCovered(claims_.all[i].pattern, *held_, cover_budget_);
     return *covered_[i];
@@ -302,7 +340,8 @@ class Granting {
   const Claims& claims_;
   const GrantRules& rules_;
   const Refusal refusal_;
-  glob::Budget budget_;
+  glob::Budget holds_budget_;
+  glob::Budget waits_budget_;
   std::vector<std::optional<Reservation>> same_;
   // Looked at only when somebody waits.
   glob::Budget cover_budget_{kCoverSteps};
@@ -363,6 +402,37 @@ Result<Standing> FindStanding(db::Connection& connection, const std::string& age
   return Standing{.registered = found.has_value(), .left = found && found->deregistered_at};
 }
 
+Result<std::vector<Conflict>> FindInTheWay(db::Connection& connection, const Claims& claims,
+                                           const GrantRules& rules, glob::Budget& budget) {
+  std::vector<Conflict> found;
+  for (std::size_t i = 0; i < claims.all.size(); ++i) {
+    if (claims.all[i].same_as != i) continue;
+    const store::Claim claim = {claims.project, claims.agent, claims.all[i].pattern, claims.access,
+                                rules.effort.compared_at};
+    IL_TRY(auto more, store::FindConflicts(connection, claim, rules.now, rules.grace, budget));
+    std::ranges::move(more, std::back_inserter(found));
+  }
+  std::vector<Conflict> all = KnownInTheWay(rules);
+  Append(all, std::move(found));
+  return all;
+}
+
+Result<std::vector<Conflict>> FindInTheWayOfRenewal(db::Connection& connection,
+                                                    const Reservations::Ref& ref,
+                                                    const GrantRules& rules, glob::Budget& budget) {
+  IL_TRY(const Reservation own, FindOwn(connection, ref));
+  return FindInTheWayOf(connection, own, own.agent, rules, budget);
+}
+
+Result<std::vector<Conflict>> FindInTheWayOfTransfer(db::Connection& connection,
+                                                     const Reservations::Ref& ref,
+                                                     const std::string& to_agent,
+                                                     const GrantRules& rules,
+                                                     glob::Budget& budget) {
+  IL_TRY(const Reservation own, FindOwn(connection, ref));
+  return FindInTheWayOf(connection, own, to_agent, rules, budget);
+}
+
 Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRules& rules,
                        std::span<const WaitQueue::Earlier> earlier, Refusal refusal) {
   Granting granting(tx, claims, rules, refusal);
@@ -376,19 +446,14 @@ Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRul
 Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
                                const GrantRules& rules) {
   IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
-  IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
-  glob::Budget budget;
+  glob::Budget budget(rules.effort.holds_steps);
   // Also of one that holds: a clock that was set back may have brought it to life after somebody
   // else was granted its paths.
-  const std::string project = own.project;
-  const std::string agent = own.agent;
-  const store::Claim claim = {project, agent, pattern, own.access};
-  IL_TRY(auto conflicts,
-         store::FindConflicts(tx.connection(), claim, rules.now, rules.grace, budget));
+  IL_TRY(auto conflicts, FindInTheWayOf(tx.connection(), own, own.agent, rules, budget));
   if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
   bool anew = false;
   if (!domain::IsActive(own, rules.now)) {
-    IL_TRY(auto same, store::FindSame(tx.connection(), claim, rules.now));
+    IL_TRY(auto same, FindSameAs(tx.connection(), own, own.agent, rules.now));
     if (same) {
       own = *std::move(same);  // the agent has asked for the paths again since: once is enough
     } else {
@@ -411,16 +476,11 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
   IL_TRY(Reservation own, FindOwn(tx.connection(), ref));
   if (!domain::IsActive(own, rules.now)) return NoSuchReservation(ref.id);
   // What is in the owner's hands may overlap, but not what is in the hands of two.
-  IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
-  glob::Budget budget;
-  IL_TRY(auto conflicts,
-         store::FindConflicts(tx.connection(), {own.project, to_agent, pattern, own.access},
-                              rules.now, rules.grace, budget));
-  std::erase_if(conflicts, [&](const Conflict& one) { return one.reservation_id == own.id; });
+  glob::Budget budget(rules.effort.holds_steps);
+  IL_TRY(auto conflicts, FindInTheWayOf(tx.connection(), own, to_agent, rules, budget));
   if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
   if (to_agent != own.agent) {
-    const store::Claim claim = {own.project, to_agent, pattern, own.access};
-    IL_TRY(auto same, store::FindSame(tx.connection(), claim, rules.now));
+    IL_TRY(auto same, FindSameAs(tx.connection(), own, to_agent, rules.now));
     if (same) return Merge(tx, std::move(own), *std::move(same), rules);
     IL_TRY(const std::int64_t held,
            store::CountHeldBy(tx.connection(), own.project, to_agent, rules.now));

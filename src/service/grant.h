@@ -15,6 +15,7 @@
 #include "glob/pattern.h"
 #include "service/reservations.h"
 #include "service/wait_queue.h"
+#include "store/reservations.h"
 
 // What is decided about reservations inside a write transaction, and written there with its event.
 // Each function may run several times: everything that is made anew (ids, the time) is given to it.
@@ -34,12 +35,27 @@ struct Claims {
   domain::Access access = domain::Access::kShared;
   std::string reason = {};
   Duration lease = {};
+  std::int64_t steps = glob::Budget::kStepsDefault;  // what parsing has left of the budget
 };
+
+// How much may be compared, in the steps of a glob::Budget, and what need not be.
+struct Effort {
+  std::int64_t holds_steps = glob::Budget::kStepsDefault;
+  std::int64_t waits_steps = glob::Budget::kStepsDefault;
+  // When the claim was compared with all that is held, and what was in its way then.
+  std::optional<store::Compared> compared_at = {};
+  std::vector<domain::Conflict> in_the_way = {};
+};
+
+// While one decides under the only write lock, everybody waits: what takes longer, half a
+// millisecond and some, is compared before (FindInTheWay).
+inline constexpr std::int64_t kStepsUnderLock = 100'000;
 
 struct GrantRules {
   Timestamp now;
   Duration grace;
   std::int64_t held_max;
+  Effort effort = {};
 };
 
 // What the server knows of an agent.
@@ -67,6 +83,20 @@ enum class Refusal : std::uint8_t { kToBeTold, kGoesOn };
 Result<Tried> TryGrant(db::Transaction& tx, const Claims& claims, const GrantRules& rules,
                        std::span<const WaitQueue::Earlier> earlier,
                        Refusal refusal = Refusal::kToBeTold);
+
+// Find what others hold in the way of the claims, of a renewal, of a transfer. Without the lock
+// it may be out of date at once, so a decision needs what was granted since (Effort).
+Result<std::vector<domain::Conflict>> FindInTheWay(db::Connection& connection, const Claims& claims,
+                                                   const GrantRules& rules, glob::Budget& budget);
+Result<std::vector<domain::Conflict>> FindInTheWayOfRenewal(db::Connection& connection,
+                                                            const Reservations::Ref& ref,
+                                                            const GrantRules& rules,
+                                                            glob::Budget& budget);
+Result<std::vector<domain::Conflict>> FindInTheWayOfTransfer(db::Connection& connection,
+                                                             const Reservations::Ref& ref,
+                                                             const std::string& to_agent,
+                                                             const GrantRules& rules,
+                                                             glob::Budget& budget);
 
 // One that ran out, and that the agent has asked for again since: that one is renewed instead.
 Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,

@@ -11,10 +11,12 @@
 
 #include "domain/text.h"
 #include "events/frame.h"
+#include "glob/product.h"
 #include "service/await.h"
 #include "service/grant.h"
 #include "service/signal.h"
 #include "service/storage.h"
+#include "store/events.h"
 #include "store/reservations.h"
 
 namespace interlock::service {
@@ -149,6 +151,7 @@ class Reservations::Attempt {
   static Result<std::shared_ptr<const Claims>> Prepare(Reservations& owner, Wish wish) {
     auto claims = std::make_shared<Claims>();
     claims->all.reserve(wish.patterns.size());
+    glob::Budget budget;
     for (const std::string& text : wish.patterns) {
       Result<glob::Pattern> parsed = store::ParseClaim(text, wish.literal);
       if (!parsed.ok()) {
@@ -156,6 +159,7 @@ class Reservations::Attempt {
                                                     static_cast<std::int64_t>(claims->all.size()));
       }
       glob::Pattern pattern = *std::move(parsed);
+      if (!budget.Spend(pattern.parse_steps())) return glob::TooComplex();
       const auto same = std::ranges::find_if(claims->all, [&](const Claims::One& one) {
         return one.pattern.canonical() == pattern.canonical();
       });
@@ -169,12 +173,14 @@ class Reservations::Attempt {
     claims->access = wish.access;
     claims->reason = std::move(wish.reason);
     claims->lease = domain::LeaseFor(wish.ttl_minutes);
+    claims->steps = budget.left();
     return std::shared_ptr<const Claims>(std::move(claims));
   }
 
   static awaitable<Result<Tried>> Try(Reservations& owner, std::shared_ptr<const Claims> claims,
                                       Turn turn) {
-    auto write = [&owner, claims = std::move(claims), turn](db::Transaction& tx) -> Result<Tried> {
+    auto write = [&owner, claims, turn](db::Transaction& tx,
+                                        const GrantRules& rules) -> Result<Tried> {
       Standing standing;
       if (turn.waits) {
         IL_TRY(standing, FindStanding(tx.connection(), claims->agent));
@@ -183,11 +189,16 @@ class Reservations::Attempt {
       // Inside, where writes stand in line: whoever joined before this moment comes first, and what
       // ran out while this write stood in line holds no more.
       const auto earlier = owner.waits_.Before(claims->project, turn.ticket);
-      IL_TRY(Tried tried, TryGrant(tx, *claims, owner.Rules(), earlier, turn.refusal));
+      IL_TRY(Tried tried, TryGrant(tx, *claims, rules, earlier, turn.refusal));
       tried.standing = standing;
       return tried;
     };
-    return AwaitWrite<Tried>(owner.storage_, std::move(write));
+    auto look = [claims](db::Connection& connection, const GrantRules& rules,
+                         glob::Budget& budget) {
+      return FindInTheWay(connection, *claims, rules, budget);
+    };
+    const std::int64_t steps = claims->steps;
+    return owner.Decide(steps, std::move(write), std::move(look));
   }
 
   struct Patience {
@@ -277,8 +288,41 @@ class Reservations::Attempt {
   }
 };
 
-GrantRules Reservations::Rules() const {
-  return {.now = clock_.Now(), .grace = options_.heartbeat_grace, .held_max = options_.held_max};
+GrantRules Reservations::Rules(Effort effort) const {
+  return {.now = clock_.Now(),
+          .grace = options_.heartbeat_grace,
+          .held_max = options_.held_max,
+          .effort = std::move(effort)};
+}
+
+awaitable<Result<Effort>> Reservations::Look(std::int64_t steps, LookFn look) {
+  auto read = [this, steps, look = std::move(look)](db::Connection& connection) -> Result<Effort> {
+    const GrantRules rules = Rules({});
+    glob::Budget budget(steps);
+    IL_TRY(const domain::Cursor newest, store::NewestCursor(connection));
+    IL_TRY(auto in_the_way, look(connection, rules, budget));
+    return Effort{.holds_steps = kStepsUnderLock,
+                  .waits_steps = budget.left(),
+                  .compared_at = store::Compared{.cursor = newest, .now = rules.now},
+                  .in_the_way = std::move(in_the_way)};
+  };
+  return AwaitRead<Effort>(storage_, std::move(read));
+}
+
+awaitable<Result<Tried>> Reservations::Decide(std::int64_t steps, WriteFn write, LookFn look) {
+  const auto under_lock = [&](Effort effort) {
+    auto decide = [this, write, effort = std::move(effort)](db::Transaction& tx) {
+      return write(tx, Rules(effort));
+    };
+    return AwaitWrite<Tried>(storage_, std::move(decide));
+  };
+  const std::int64_t left = std::max<std::int64_t>(steps - kStepsUnderLock, 0);
+  Result<Tried> tried =
+      co_await under_lock({.holds_steps = std::min(steps, kStepsUnderLock), .waits_steps = left});
+  const bool too_complex = !tried.ok() && tried.error().code() == Errc::kPatternTooComplex;
+  if (!too_complex) co_return tried;
+  IL_CO_TRY(Effort rest, co_await Look(left, std::move(look)));
+  co_return co_await under_lock(std::move(rest));
 }
 
 // Takes back what the claims were granted, unless the agent has asked for it again since. If that
@@ -362,9 +406,11 @@ awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {
 
 awaitable<Result<std::vector<Conflict>>> Reservations::Check(Question question) {
   IL_CO_TRY(glob::Pattern pattern, store::ParseClaim(question.pattern, question.literal));
-  auto find = [question = std::move(question), pattern = std::move(pattern),
-               rules = Rules()](db::Connection& connection) {
-    glob::Budget budget;
+  glob::Budget whole;
+  if (!whole.Spend(pattern.parse_steps())) co_return glob::TooComplex();
+  auto find = [question = std::move(question), pattern = std::move(pattern), rules = Rules({}),
+               whole](db::Connection& connection) {
+    glob::Budget budget = whole;
     return store::FindConflicts(connection,
                                 {question.project, question.except_agent, pattern, question.access},
                                 rules.now, rules.grace, budget);
@@ -382,9 +428,16 @@ awaitable<Result<Reservation>> Reservations::Get(Ref ref) {
 }
 
 awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64_t ttl_minutes) {
-  auto renew = [this, ref = std::move(ref), lease = domain::LeaseFor(ttl_minutes)](
-                   db::Transaction& tx) { return RenewReservation(tx, ref, lease, Rules()); };
-  IL_CO_TRY(Tried tried, co_await AwaitWrite<Tried>(storage_, std::move(renew)));
+  auto renew = [ref, lease = domain::LeaseFor(ttl_minutes)](db::Transaction& tx,
+                                                            const GrantRules& rules) {
+    return RenewReservation(tx, ref, lease, rules);
+  };
+  auto look = [ref = std::move(ref)](db::Connection& connection, const GrantRules& rules,
+                                     glob::Budget& budget) {
+    return FindInTheWayOfRenewal(connection, ref, rules, budget);
+  };
+  IL_CO_TRY(Tried tried,
+            co_await Decide(glob::Budget::kStepsDefault, std::move(renew), std::move(look)));
   if (const auto* renewed = std::get_if<Granted>(&tried.verdict);
       renewed != nullptr && tried.anew) {
     waits_.LookAgainIn(renewed->reservations.front().project);
@@ -395,11 +448,15 @@ awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64
 awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::string to_agent) {
   IL_CO_TRY_VOID(CheckAgent("to_agent", to_agent, limits_));
   std::string id = ref.id;
-  auto transfer = [this, ref = std::move(ref),
-                   to_agent = std::move(to_agent)](db::Transaction& tx) {
-    return TransferReservation(tx, ref, to_agent, Rules());
+  auto transfer = [ref, to_agent](db::Transaction& tx, const GrantRules& rules) {
+    return TransferReservation(tx, ref, to_agent, rules);
   };
-  Result<Tried> tried = co_await AwaitWrite<Tried>(storage_, std::move(transfer));
+  auto look = [ref = std::move(ref), to_agent = std::move(to_agent)](
+                  db::Connection& connection, const GrantRules& rules, glob::Budget& budget) {
+    return FindInTheWayOfTransfer(connection, ref, to_agent, rules, budget);
+  };
+  Result<Tried> tried =
+      co_await Decide(glob::Budget::kStepsDefault, std::move(transfer), std::move(look));
   const bool moved = tried.ok() ? std::holds_alternative<Granted>(tried->verdict)
                                 : tried.error().code() == Errc::kOutcomeUnknown;
   if (moved) waits_.Moved(std::vector<std::string>{std::move(id)});
@@ -432,7 +489,7 @@ awaitable<Result<void>> Reservations::ForceRelease(Ref ref, std::string reason) 
   std::string id = ref.id;
   auto release = [this, ref = std::move(ref), reason = std::move(reason),
                   message_id = uuids_.Next().Text()](db::Transaction& tx) {
-    return ForceReleaseReservation(tx, ref, reason, message_id, Rules(), storage_.inboxes());
+    return ForceReleaseReservation(tx, ref, reason, message_id, Rules({}), storage_.inboxes());
   };
   co_return co_await End(std::move(id), std::move(release));
 }

@@ -17,12 +17,14 @@
 #include "db/connection.h"
 #include "domain/event.h"
 #include "domain/reservation.h"
+#include "glob/budget.h"
 #include "service/limits.h"
 #include "service/wait_queue.h"
 
 namespace interlock::service {
 
 struct Claims;
+struct Effort;
 struct GrantRules;
 struct Tried;
 class Storage;
@@ -136,8 +138,15 @@ class Reservations {
 
  private:
   class Attempt;
+  using WriteFn = std::function<Result<Tried>(db::Transaction&, const GrantRules&)>;
+  using LookFn = std::function<Result<std::vector<domain::Conflict>>(
+      db::Connection&, const GrantRules&, glob::Budget&)>;
 
-  GrantRules Rules() const;
+  GrantRules Rules(Effort effort) const;
+  // Runs `write` with little to compare; if that is not enough, `look` beside the write lock with
+  // the rest of `steps`, and `write` again, for which only what was granted since is left.
+  boost::asio::awaitable<Result<Tried>> Decide(std::int64_t steps, WriteFn write, LookFn look);
+  boost::asio::awaitable<Result<Effort>> Look(std::int64_t steps, LookFn look);
   Result<void> CheckTexts(const Wish& wish) const;
   void PublishConflict(const Claims& claims, const Refused& refused) const;
   void Undo(const std::shared_ptr<const Claims>& claims, int tries = 2);

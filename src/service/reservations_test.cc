@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/utf8.h"
 #include "service/grant.h"
 #include "service/reservations_fixture.h"
+#include "store/events.h"
 #include "testing/on_threads.h"
 #include "testing/random.h"
 
@@ -67,6 +69,9 @@ class ReservationsServiceTest : public ReservationsTest {
   Result<void> Release(const Reservation& reservation, const std::string& agent) {
     return Run(reservations_.Release({.id = reservation.id, .agent = agent}));
   }
+
+  // All that is held, so many times more.
+  void CopyHolds(std::int64_t times);
 
   UuidMaker uuids_{clock_, random_};
   Reservations reservations_{*storage_, clock_, uuids_, {}, {.held_max = 3}};
@@ -410,21 +415,89 @@ TEST_F(ReservationsServiceTest, WhatCannotBeShownToBeHeldIsForThoseWhoWait) {
 }
 
 constexpr db::Sql kCopyHolds =
-    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 34000) "
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) "
     "INSERT INTO reservations (id, project, agent, pattern, literal, canonical, prefix, "
     "is_exclusive, reason, fence, created_at, expires_at) SELECT id || i, project, agent, pattern, "
     "literal, canonical, prefix, is_exclusive, reason, fence, created_at, expires_at "
     "FROM reservations, n";
 
+void ReservationsServiceTest::CopyHolds(std::int64_t times) {
+  const auto connection = file_.Open();
+  ASSERT_TRUE(connection->BeginExclusive().ok());
+  db::Transaction tx(*connection);
+  ASSERT_TRUE(tx->Run(kCopyHolds, times).ok());
+  ASSERT_TRUE(connection->Commit().ok());
+}
+
+// More than is compared under the lock, less than is too much.
+TEST_F(ReservationsServiceTest, ClaimsThatTakeLongToCompareAreDecided) {
+  Grant("b", "*.b");
+  CopyHolds(5'000);
+  const Reservation mine = Grant("a", "src/x");
+  EXPECT_THAT(std::get<Refused>(Reserve(Wish("c", {"src/x/y"}))).conflicts, SizeIs(1));
+  EXPECT_THAT(std::get<Refused>(Reserve(Wish("c", {"x.b"}))).conflicts, SizeIs(5'001));
+  EXPECT_EQ(Grant("a", "src/x").id, mine.id) << "the same again";
+  const auto renewed = Run(reservations_.Renew({.id = mine.id, .agent = "a"}, 60)).value();
+  EXPECT_TRUE(std::holds_alternative<Granted>(renewed));
+  const auto moved = Run(reservations_.Transfer({.id = mine.id, .agent = "a"}, "c")).value();
+  EXPECT_EQ(std::get<Granted>(moved).reservations.at(0).agent, "c");
+  auto waiting = BeginWait("d", "src/x");
+  EXPECT_FALSE(waiting.answered());
+  ASSERT_TRUE(Release(mine, "c").ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+}
+
+// Between the look beside the lock and the decision under it somebody else comes.
+TEST_F(ReservationsServiceTest, GrantsAfterTheLookAreFound) {
+  const auto connection = file_.Open();
+  Claims claims;
+  claims.project = "p";
+  claims.agent = "a";
+  claims.access = Access::kExclusive;
+  claims.all.push_back(
+      {.pattern = glob::Pattern::Parse("src/*").value(), .id = "mine", .same_as = 0});
+  const store::Compared before = {.cursor = store::NewestCursor(*connection).value(),
+                                  .now = clock_.Now()};
+  const GrantRules rules = {.now = clock_.Now(),
+                            .grace = minutes(5),
+                            .held_max = 3,
+                            .effort = {.holds_steps = kStepsUnderLock, .compared_at = before}};
+  const auto decide = [&] {
+    EXPECT_TRUE(connection->BeginExclusive().ok());
+    db::Transaction tx(*connection);
+    const Tried tried = TryGrant(tx, claims, rules, {}).value();
+    connection->Rollback();
+    return std::holds_alternative<Granted>(tried.verdict);
+  };
+  EXPECT_TRUE(decide());
+  const Reservation other = Grant("b", "src/x");
+  EXPECT_FALSE(decide());
+  ASSERT_TRUE(Release(other, "b").ok());
+  EXPECT_TRUE(decide());
+}
+
+// A batch pays for all its patterns together, those that are easy to compare included.
+TEST_F(ReservationsServiceTest, ABatchOfHostilePatternsIsRefusedAsAWhole) {
+  Reservations roomy(*storage_, clock_, uuids_, {}, {});
+  Reservations::Wish wish = Wish("a", {});
+  for (int i = 0; i < 64; ++i) {
+    std::string text = "{";
+    for (char32_t c = 0; c < 900; ++c) {
+      if (c % 20 == 0) text += c == 0 ? "x" : ",x";
+      text += '[';
+      AppendUtf8(text, 0x400 + c);
+      text += ']';
+    }
+    wish.patterns.push_back(text + std::to_string(i) + ",y}");
+  }
+  const auto refused = Run(roomy.Reserve(wish));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().slug(), "pattern_too_complex");
+}
+
 TEST_F(ReservationsServiceTest, WhatIsTooMuchToCompareIsRefusedAndWritesNothing) {
   Grant("b", "**/*.b");
-  {
-    const auto connection = file_.Open();
-    ASSERT_TRUE(connection->BeginExclusive().ok());
-    db::Transaction tx(*connection);
-    ASSERT_TRUE(tx->Run(kCopyHolds).ok());
-    ASSERT_TRUE(connection->Commit().ok());
-  }
+  CopyHolds(34'000);
   const auto refused = Run(reservations_.Reserve(Wish("a", {"src/x.b"})));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().http_status(), 400);

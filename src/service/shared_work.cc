@@ -47,6 +47,7 @@ Result<std::map<std::string, Patterns>> PatternsHeldBy(db::Connection& connectio
   for (const store::HeldPattern& hold : holds) {
     if (!budget.Spend(kStepsPerHold)) break;
     IL_TRY(glob::Pattern pattern, store::ParseHeld(hold.pattern, hold.literal));
+    if (!budget.Spend(pattern.parse_steps())) break;
     held[hold.agent].push_back(std::move(pattern));
   }
   return held;

@@ -45,6 +45,11 @@ constexpr std::size_t kHoldParameters = 4;
 constexpr db::Sql kHoldsAt = "SELECT " IL_HOLDS "r.prefix = ?5";
 constexpr db::Sql kHoldsUnder = "SELECT " IL_HOLDS "r.prefix >= ?5 AND r.prefix < ?6";
 constexpr db::Sql kHoldsAnywhere = "SELECT " IL_HOLDS "r.prefix >= ''";
+// events_of_project for the ids, then the primary key.
+constexpr db::Sql kHoldsSince =
+    "SELECT " IL_HOLDS
+    "r.id IN (SELECT e.entity_id FROM events AS e WHERE e.project = ?1 AND e.cursor > ?5 "
+    "AND e.type IN ('reservation.created', 'reservation.renewed', 'reservation.transferred'))";
 #undef IL_HOLDS
 
 // reservations' primary key.
@@ -165,7 +170,7 @@ constexpr db::NamedSql kStatements[] = {
     IL_SQL(kCountActive),  IL_SQL(kFindSame),      IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
     IL_SQL(kHeldByAny),    IL_SQL(kFindExpired),   IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
     IL_SQL(kGrantedAfter), IL_SQL(kHoldsAnything), IL_SQL(kLastFence),     IL_SQL(kSetReleased),
-    IL_SQL(kSetExpiry),
+    IL_SQL(kSetExpiry),    IL_SQL(kHoldsSince),
 };
 
 // The columns in the order of the statements above.
@@ -191,7 +196,7 @@ std::optional<std::int64_t> ReleasedMicros(const Reservation& reservation) {
   return reservation.released_at->micros;
 }
 
-// Calls `on_row` for each row that the index of prefixes gives.
+// Calls `on_row` for each row that the index of prefixes gives, or that was granted since.
 Result<void> ForEachHold(db::Connection& connection, const Claim& claim, Timestamp now,
                          const db::Connection::OnRow& on_row) {
   const glob::KeySet keys = glob::OverlapKeys(claim.pattern);
@@ -200,6 +205,12 @@ Result<void> ForEachHold(db::Connection& connection, const Claim& claim, Timesta
   values[1] = now.micros;
   values[2] = claim.agent;
   values[3] = std::int64_t{claim.access == Access::kShared};
+  if (claim.compared_at && claim.compared_at->now <= now) {
+    values[kHoldParameters] = claim.compared_at->cursor;
+    IL_TRY_VOID(
+        connection.Execute(kHoldsSince, std::span(values).first(kHoldParameters + 1), on_row));
+    return {};
+  }
   for (const std::string& key : keys.exact) {
     values[kHoldParameters] = std::string_view(key);
     IL_TRY_VOID(connection.Execute(kHoldsAt, std::span(values).first(kHoldParameters + 1), on_row));
@@ -287,6 +298,7 @@ Result<std::vector<Conflict>> FindConflicts(db::Connection& connection, const Cl
   const auto compare = [&](const db::Row& row) -> Result<void> {
     if (!budget.Spend(kStepsPerRow)) return glob::TooComplex();
     IL_TRY(const auto pattern, KnownPattern(row.Text(kPatternColumn), row.Bool(kLiteralColumn)));
+    if (!budget.Spend(pattern->parse_steps())) return glob::TooComplex();
     IL_TRY(std::optional<std::string> witness, glob::Overlap(claim.pattern, *pattern, budget));
     if (!witness) return {};
     Reservation held = ReservationFrom(row);

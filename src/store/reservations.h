@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "db/connection.h"
 #include "db/sql.h"
+#include "domain/event.h"
 #include "domain/reservation.h"
 #include "glob/budget.h"
 #include "glob/pattern.h"
@@ -26,6 +27,12 @@ namespace interlock::store {
 Result<glob::Pattern> ParseClaim(std::string_view text, bool literal);
 Result<glob::Pattern> ParseHeld(std::string_view text, bool literal);
 
+// A claim was compared with all that held at `now`, up to this event of the log.
+struct Compared {
+  domain::Cursor cursor = 0;
+  Timestamp now;
+};
+
 // A claim that somebody wants to make.
 struct Claim {
   std::string_view project;
@@ -33,6 +40,9 @@ struct Claim {
   std::string_view agent;
   const glob::Pattern& pattern;
   domain::Access access;
+  // Then it was compared with all that held: only what was granted since is looked at, unless the
+  // clock was set back. A grant, a renewal and a transfer are each an event of the log.
+  std::optional<Compared> compared_at = {};
 };
 
 // Everything active that a claim must not be granted beside: the claims of others that overlap it,

@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "domain/event.h"
+#include "glob/hostile_pattern.h"
 #include "glob/overlap.h"
 #include "store/agents.h"
+#include "store/events.h"
 #include "store/store_fixture.h"
 #include "testing/seeded_random.h"
 
@@ -144,6 +147,54 @@ TEST_F(ReservationsTest, WhatIsTooMuchToCompareIsNeverTakenForFree) {
     }
   }
   EXPECT_GT(too_complex, 20 * 60) << "to read a row costs, too";
+}
+
+// However they are met: by one claim, or by one after the other.
+TEST_F(ReservationsTest, HostilePatternsCostWhatItTakesToParseThem) {
+  constexpr int kHolds = 100;
+  for (int i = 0; i < kHolds; ++i) {
+    Grant("b", glob::Branches(glob::Repeat("*a", 28) + std::to_string(i), "bcdefghi"));
+  }
+  const glob::Pattern claim = ParseClaim("src/*.cc", false).value();
+  const store::Claim asked = {"p", "a", claim, Access::kExclusive};
+  for (int again = 0; again < 2; ++again) {  // what was parsed before costs no less
+    glob::Budget budget;
+    const auto found = FindConflicts(connection(), asked, clock_.Now(), minutes(5), budget);
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code(), Errc::kPatternTooComplex);
+  }
+}
+
+TEST_F(ReservationsTest, ComparedHoldsAreNotComparedAgain) {
+  const auto tell = [&](const Reservation& one, std::string_view type) {
+    ASSERT_TRUE(Write<void>([&](db::Transaction& tx) {
+                  return AppendReservationEvent(tx, type, one, one.agent, clock_.Now());
+                }).ok());
+  };
+  const Reservation old = Grant("b", "src/old");
+  tell(old, domain::event_type::kReservationCreated);
+  const Compared then = {.cursor = NewestCursor(connection()).value(), .now = clock_.Now()};
+  const glob::Pattern claim = ParseClaim("src/*", false).value();
+  const auto since = [&] {
+    glob::Budget budget;
+    return Ids(FindConflicts(connection(), {"p", "a", claim, Access::kExclusive, then},
+                             clock_.Now(), minutes(5), budget)
+                   .value());
+  };
+  EXPECT_THAT(since(), IsEmpty());
+  const Reservation fresh = Grant("b", "src/new");
+  tell(fresh, domain::event_type::kReservationCreated);
+  tell(Grant("b", "lib/new"), domain::event_type::kReservationCreated);
+  tell(Grant("b", "src/far", Access::kExclusive, "q"), domain::event_type::kReservationCreated);
+  EXPECT_EQ(since(), Names{fresh.id});
+  tell(old, domain::event_type::kReservationTransferred);
+  EXPECT_EQ(since(), (Names{old.id, fresh.id}));
+  Release(fresh);
+  EXPECT_EQ(since(), Names{old.id});
+  Grant("b", "src/unknown");
+  EXPECT_EQ(since(), Names{old.id});
+  clock_.JumpWallClock(-minutes(1));  // what had run out may hold again, so all is compared
+  EXPECT_EQ(since().size(), 2U);
 }
 
 TEST_F(ReservationsTest, AnUnregisteredHolderIsNamedByItsId) {

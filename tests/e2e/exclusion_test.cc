@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <mutex>
 #include <random>
 #include <set>
@@ -101,6 +102,9 @@ class ExclusionTest : public E2eTest {
     }
     return holds;
   }
+
+  // All clients at once, on a server that was prepared.
+  void PlayAll(const std::function<void(ServerProcess&)>& prepare = [](ServerProcess&) {});
 };
 
 std::vector<std::vector<bool>> Overlaps() {
@@ -145,8 +149,9 @@ TEST(ExclusionHistoryTest, AHistoryWithTwoHoldersIsFound) {
   EXPECT_EQ(Contradictions(holds), 0);
 }
 
-TEST_F(ExclusionTest, NoPathEverHasTwoHolders) {
+void ExclusionTest::PlayAll(const std::function<void(ServerProcess&)>& prepare) {
   const auto server = Start();
+  prepare(*server);
   std::vector<Hold> all;
   std::mutex mutex;
   testing::OnThreads(kClients, [&](int number) {
@@ -159,6 +164,24 @@ TEST_F(ExclusionTest, NoPathEverHasTwoHolders) {
   EXPECT_GT(all.size(), static_cast<std::size_t>(kRounds / 2)) << "somebody must get something";
   EXPECT_EQ(std::ranges::adjacent_find(all, {}, &Hold::fence), all.end()) << "a fence repeats";
   EXPECT_EQ(Contradictions(all), 0);
+}
+
+TEST_F(ExclusionTest, NoPathEverHasTwoHolders) { PlayAll(); }
+
+// So much is held that nothing can be decided without a look beside the write lock.
+TEST_F(ExclusionTest, NoPathEverHasTwoHoldersInAFullProject) {
+  PlayAll([](ServerProcess& server) {
+    HttpClient client = server.Connect();
+    client.StopRecording();
+    for (int agent = 0; agent < 32; ++agent) {
+      std::string body = R"({"project":"p","exclusive":false,"agent_id":"filler-)" +
+                         std::to_string(agent) + R"(","path_patterns":[)";
+      for (int i = 0; i < 64; ++i) {
+        body += (i > 0 ? ",\"" : "\"") + ("zz*/" + std::to_string(agent * 64 + i)) + "\"";
+      }
+      EXPECT_EQ(Ask(client, "POST", "/api/reservations", body + "]}").status, 201);
+    }
+  });
 }
 
 TEST_F(ExclusionTest, WhatWasAcknowledgedUnderLoadIsThereAfterAStop) {
