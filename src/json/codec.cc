@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/time_text.h"
 #include "base/utf8.h"
@@ -40,12 +41,19 @@ std::string ForField(const DecodeContext& at) {
   return at.path == nullptr ? "" : fmt::format(" for field {}", at.path->Text());
 }
 
-// A double where an integer is wanted: why it is none.
-Error NotAnInteger(const DecodeContext& at, double number) {
+// 5.0 and 5e0 are the integer 5. From 2^53 on a double can stand for several integers, so a number
+// that large must be written in digits alone.
+Result<std::int64_t> IntegerOf(const DecodeContext& at, double number) {
+  constexpr double kTwoTo53 = 9007199254740992.0;
   constexpr double kTwoTo63 = 9223372036854775808.0;
-  const bool huge = number >= kTwoTo63 || number <= -kTwoTo63;
-  return AtField(at, fmt::format("wrong type{}: expected integer, got number {}", ForField(at),
-                                 huge ? "beyond 64 bits" : "with a fraction or exponent"));
+  const double size = std::abs(number);
+  const bool whole = std::trunc(number) == number;
+  if (whole && size < kTwoTo53) return static_cast<std::int64_t>(number);
+  std::string_view kind = "that is too large for a fraction or exponent";
+  if (!whole) kind = "with a fraction";
+  if (size >= kTwoTo63) kind = "beyond 64 bits";
+  return AtField(at,
+                 fmt::format("wrong type{}: expected integer, got number {}", ForField(at), kind));
 }
 
 template <typename Low, typename High, typename Got>
@@ -102,21 +110,29 @@ namespace internal {
 
 Result<std::int64_t> DecodeSigned(const Value& value, std::int64_t low, std::int64_t high,
                                   const DecodeContext& at) {
-  if (value.is_double()) return NotAnInteger(at, value.get_double());
   if (value.is_uint64()) return OutOfRange(at, low, high, value.get_uint64());
-  if (!value.is_int64()) return WrongType(at, "integer", value);
-  const std::int64_t n = value.get_int64();
+  if (!value.is_int64() && !value.is_double()) return WrongType(at, "integer", value);
+  std::int64_t n = 0;
+  if (value.is_double()) {
+    IL_TRY(n, IntegerOf(at, value.get_double()));
+  } else {
+    n = value.get_int64();
+  }
   if (n < low || n > high) return OutOfRange(at, low, high, n);
   return n;
 }
 
 Result<std::uint64_t> DecodeUnsigned(const Value& value, std::uint64_t high,
                                      const DecodeContext& at) {
-  if (value.is_double()) return NotAnInteger(at, value.get_double());
-  if (value.is_int64() && value.get_int64() < 0) return OutOfRange(at, 0, high, value.get_int64());
-  if (!value.is_int64() && !value.is_uint64()) return WrongType(at, "integer", value);
-  const std::uint64_t n =
-      value.is_int64() ? static_cast<std::uint64_t>(value.get_int64()) : value.get_uint64();
+  std::uint64_t n = 0;
+  if (value.is_uint64()) {
+    n = value.get_uint64();
+  } else {
+    constexpr auto kSignedMax = std::numeric_limits<std::int64_t>::max();
+    IL_TRY(const std::int64_t number, DecodeSigned(value, -kSignedMax - 1, kSignedMax, at));
+    if (number < 0) return OutOfRange(at, 0, high, number);
+    n = static_cast<std::uint64_t>(number);
+  }
   if (n > high) return OutOfRange(at, 0, high, n);
   return n;
 }

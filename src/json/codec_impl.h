@@ -111,7 +111,7 @@ struct Codec<Value> {
   static Value Encode(const Value& value) { return value; }
 };
 
-// Only what is written as an integer: 1.0, 1e1 and numbers beyond 64 bits are refused.
+// Whole numbers, however they are written: 10, 10.0 and 1e1 are the same.
 template <std::integral Int>
 struct Codec<Int> {
   using Limits = std::numeric_limits<Int>;

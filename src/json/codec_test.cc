@@ -164,12 +164,14 @@ TEST(JsonCodecTest, IntegersAreRangeCheckedAndNeverRounded) {
       {"huge", "18446744073709551616",
        "wrong type for field huge: expected integer, got number beyond 64 bits"},
       {"huge", "1e30", "wrong type for field huge: expected integer, got number beyond 64 bits"},
-      {"big", "1.5",
-       "wrong type for field big: expected integer, got number with a fraction or exponent"},
-      {"big", "1.0",
-       "wrong type for field big: expected integer, got number with a fraction or exponent"},
-      {"big", "1e1",
-       "wrong type for field big: expected integer, got number with a fraction or exponent"},
+      {"big", "1.5", "wrong type for field big: expected integer, got number with a fraction"},
+      {"huge", "5.5", "wrong type for field huge: expected integer, got number with a fraction"},
+      {"big", "9007199254740993.0",
+       "wrong type for field big: expected integer, got number that is too large for a fraction or "
+       "exponent"},
+      {"big", "-1e18",
+       "wrong type for field big: expected integer, got number that is too large for a fraction or "
+       "exponent"},
       {"ratio", "3", "ok"},
       {"ratio", "18446744073709551615", "ok"},
       {"ratio", "18446744073709551616", "ok"},
@@ -177,6 +179,23 @@ TEST(JsonCodecTest, IntegersAreRangeCheckedAndNeverRounded) {
   for (const Case& c : cases) {
     EXPECT_EQ(ErrorOf(c.field, c.value), c.message) << c.field << " = " << c.value;
   }
+}
+
+TEST(JsonCodecTest, AWholeNumberIsAnIntegerHoweverItIsWritten) {
+  const auto read = [](std::string_view text) { return Decode<std::int64_t>(*Parse(text)); };
+  const std::pair<std::string_view, std::int64_t> cases[] = {
+      {"5.0", 5},    {"5.000", 5}, {"5e0", 5},  {"1e1", 10},
+      {"1.5e1", 15}, {"-3.0", -3}, {"-0.0", 0}, {"9007199254740991.0", 9007199254740991},
+  };
+  for (const auto& [text, number] : cases) {
+    ASSERT_TRUE(read(text).ok()) << text << ": " << read(text).error();
+    EXPECT_EQ(*read(text), number) << text;
+  }
+  EXPECT_EQ(*Decode<std::uint64_t>(*Parse("5.0")), 5U);
+  EXPECT_EQ(Decode<std::uint8_t>(*Parse("256.0")).error().message(),
+            "bad value: 256 is not between 0 and 255");
+  EXPECT_EQ(Decode<std::uint8_t>(*Parse("-1.0")).error().message(),
+            "bad value: -1 is not between 0 and 255");
 }
 
 TEST(JsonCodecTest, LongKeysOfAClientDoNotGrowTheMessage) {
