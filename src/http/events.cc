@@ -50,7 +50,7 @@ boost::asio::awaitable<Result<Response>> GetEvents(App& app, Request& request) {
   service::EventPageRequest query{
       .project = request.project,
       .since = request.QueryCursor("since_cursor"),
-      .limit = static_cast<std::size_t>(limit < 1 ? kLimitDefault : std::min(limit, kLimitMax)),
+      .limit = static_cast<std::size_t>(limit == 0 ? kLimitDefault : std::min(limit, kLimitMax)),
       .types = SplitTypes(request.Query("types"))};
   IL_CO_TRY(const service::EventPage page, co_await app.feed.Page(std::move(query)));
   json::ArrayText events;

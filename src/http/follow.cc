@@ -14,7 +14,6 @@
 #include "domain/text.h"
 #include "http/app.h"
 #include "http/handshake.h"
-#include "http/query.h"
 #include "http/route.h"
 #include "http/websocket.h"
 #include "json/parse.h"
@@ -141,19 +140,8 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
   }
   service::FollowRequest wanted{.project = request.project.value_or(""),
                                 .agent = std::move(agent),
+                                .since = request.QueryNumber("since_cursor"),
                                 .types = SplitTypes(request.Query("types"))};
-  const std::string since = request.Query("since_cursor");
-  if (const std::string_view text = domain::Trim(since); !text.empty()) {
-    // Elsewhere what is no number means 0. Here that would replay the whole log to a client that
-    // has lost its place, so it is told.
-    wanted.since = ParseDecimal(text);
-    if (!wanted.since) {
-      co_return Error(
-          Errc::kInvalidArgument,
-          "since_cursor is no whole number; send the cursor of the last event received, "
-          "0 for all that is kept, or leave it out for what is new.");
-    }
-  }
   auto follower = co_await app.feed.Follow(std::move(wanted));
   if (!follower.ok()) co_return std::move(follower).error();
   Response response;

@@ -330,12 +330,13 @@ TEST_F(FollowTest, AConsumerThatLagsAndLeavesBeforeItIsToldCountsOnceAndOneThatO
 
 TEST_F(FollowTest, ACursorThatIsNoNumberIs400) {
   Serve();
-  for (const char* bad : {"abc", "1x", "0x10", "1.5", "--1"}) {
+  for (const char* bad :
+       {"abc", "1x", "0x10", "1.5", "--1", "-3", "%2B1", "99999999999999999999999"}) {
     const WsClient refused = Connect(std::string("&since_cursor=") + bad);
     EXPECT_EQ(refused.answer().status, 400) << bad;
-    EXPECT_THAT(refused.answer().body, HasSubstr("since_cursor"));
+    EXPECT_THAT(refused.answer().body, HasSubstr(R"("field":"since_cursor")"));
   }
-  for (const char* good : {"", "%20", "0", "%2B1", "-3", "99999999999999999999999"}) {
+  for (const char* good : {"", "%20", "0"}) {
     EXPECT_TRUE(Connect(std::string("&since_cursor=") + good).open()) << good;
   }
 }

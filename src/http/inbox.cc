@@ -43,9 +43,8 @@ awaitable<Result<Response>> GetCounts(App& app, Request& request) {
 }
 
 awaitable<Result<Response>> GetStaleAcks(App& app, Request& request) {
-  std::int64_t ttl = request.QueryInt("ttl_seconds", kStaleTtlSeconds);
-  if (ttl < 0) ttl = kStaleTtlSeconds;
-  ttl = std::min(ttl, kStaleTtlSecondsMax);
+  const std::int64_t ttl =
+      std::min(request.QueryInt("ttl_seconds", kStaleTtlSeconds), kStaleTtlSecondsMax);
   const Timestamp now = app.mailbox.Now();
   domain::StaleAcksQuery query{.project = request.project.value_or(""),
                                .agent = request.Param("agent"),

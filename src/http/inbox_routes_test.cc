@@ -105,22 +105,16 @@ TEST_F(MailboxRoutesTest, APageIsBoundedThoughNobodyAsksForIt) {
   EXPECT_FALSE(rest.as_object().contains("more"));
 }
 
-TEST_F(MailboxRoutesTest, OddNumbersInTheQueryAreNoError) {
+TEST_F(MailboxRoutesTest, ALimitOfZeroIsTheDefaultAndALargeOneTheMaximum) {
   for (int i = 0; i < 101; ++i) Send();
-  for (const char* limit : {"", "0", "-5", "x", "1e3", "%20"}) {
+  for (const char* limit : {"", "0", "%20"}) {
     EXPECT_EQ(IdsAt(std::string("/api/inbox/a?project=p&limit=") + limit).size(), 100u) << limit;
   }
-  EXPECT_EQ(IdsAt("/api/inbox/a?project=p&limit=999999999999999999999").size(), 101u);
-  for (const char* cursor : {"", "-1", "x", "-99999999999999999999"}) {
-    EXPECT_EQ(IdsAt(std::string("/api/inbox/a?project=p&since_cursor=") + cursor).size(), 100u)
-        << cursor;
-  }
-  for (const char* cursor :
-       {"9223372036854775807", "9223372036854775808", "99999999999999999999"}) {
-    const json::Value answer = Get(std::string("/api/inbox/a?project=p&since_cursor=") + cursor);
-    EXPECT_THAT(Ids(answer), IsEmpty());
-    EXPECT_EQ(CursorOf(answer), 9223372036854775807);
-  }
+  EXPECT_EQ(IdsAt("/api/inbox/a?project=p&limit=9223372036854775807").size(), 101u);
+  EXPECT_EQ(IdsAt("/api/inbox/a?project=p&since_cursor=").size(), 100u);
+  const json::Value answer = Get("/api/inbox/a?project=p&since_cursor=9223372036854775807");
+  EXPECT_THAT(Ids(answer), IsEmpty());
+  EXPECT_EQ(CursorOf(answer), 9223372036854775807);
 }
 
 TEST_F(MailboxRoutesTest, WithoutAProjectTheInboxIsThatOfAllProjects) {
@@ -235,9 +229,7 @@ TEST_F(MailboxRoutesTest, StaleAcksAreWhatIsOldEnoughAndNotAcknowledged) {
             R"("created_at":"2026-01-02T03:04:05Z","kind":"to","read_at":null,)"
             R"("age_seconds":1800}]})"
             "\n");
-  for (const char* ttl : {"-1", "x", ""}) {
-    EXPECT_THAT(IdsAt(path + "&ttl_seconds=" + ttl), ElementsAre("m1")) << ttl;
-  }
+  EXPECT_THAT(IdsAt(path + "&ttl_seconds="), ElementsAre("m1"));
   EXPECT_THAT(IdsAt(path + "&ttl_seconds=0"), ElementsAre("m1", "m2"));
   EXPECT_THAT(IdsAt(path + "&ttl_seconds=0&limit=1"), ElementsAre("m1"));
   EXPECT_THAT(IdsAt(path + "&ttl_seconds=1801"), IsEmpty());

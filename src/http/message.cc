@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/time_text.h"
+#include "domain/text.h"
 #include "http/query.h"
 #include "json/object_text.h"
 
@@ -121,12 +122,8 @@ std::string Request::Query(std::string_view name) const {
   return found == query_fields.end() ? std::string() : found->second;
 }
 
-std::int64_t Request::QueryInt(std::string_view name, std::int64_t otherwise) const {
-  return ParseDecimal(Query(name)).value_or(otherwise);
-}
-
-std::int64_t Request::QueryCursor(std::string_view name) const {
-  return std::max<std::int64_t>(QueryInt(name, 0), 0);
+std::optional<std::int64_t> Request::QueryNumber(std::string_view name) const {
+  return ParseDecimal(domain::Trim(Query(name)));
 }
 
 Response Response::Json(int status, std::string json) {

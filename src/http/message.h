@@ -81,12 +81,14 @@ struct Request {
 
   // A parameter of the query, decoded: the first of several, "" when there is none.
   std::string Query(std::string_view name) const;
-  // The same as a number; one beyond 64 bits is the nearest within, and what is no decimal integer
-  // is `otherwise`.
-  std::int64_t QueryInt(std::string_view name, std::int64_t otherwise) const;
-  // The same as a place in the event log. What is no decimal integer, or below 0, stands before
-  // everything (0), and what is beyond 64 bits after everything.
-  std::int64_t QueryCursor(std::string_view name) const;
+  // The same as a whole number from 0 to 2^63 - 1; nothing when it is absent or blank. Where the
+  // row has it as an integer, the dispatcher has refused every other value.
+  std::optional<std::int64_t> QueryNumber(std::string_view name) const;
+  std::int64_t QueryInt(std::string_view name, std::int64_t otherwise) const {
+    return QueryNumber(name).value_or(otherwise);
+  }
+  // The same as a place in the event log; absent is 0, which is before everything.
+  std::int64_t QueryCursor(std::string_view name) const { return QueryInt(name, 0); }
 };
 
 class Upgrade;  // http/websocket.h

@@ -151,13 +151,13 @@ std::string MessagePage::TakeAnswer(domain::Cursor asked) {
 
 std::int64_t LimitFrom(const Request& request, std::int64_t otherwise, std::int64_t max) {
   const std::int64_t limit = request.QueryInt("limit", otherwise);
-  return limit <= 0 ? otherwise : std::min(limit, max);
+  return limit == 0 ? otherwise : std::min(limit, max);
 }
 
 std::int64_t BytesMaxFrom(const Request& request) {
   constexpr auto kMax = static_cast<std::int64_t>(Limits().page_bytes_max);
   const std::int64_t bytes = request.QueryInt("max_bytes", kMax);
-  return bytes <= 0 ? kMax : std::min(bytes, kMax);
+  return bytes == 0 ? kMax : std::min(bytes, kMax);
 }
 
 }  // namespace interlock::http

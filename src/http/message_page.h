@@ -71,10 +71,9 @@ class MessagePage final : public domain::MessageSink {
   bool more_ = false;
 };
 
-// A count from the query: `otherwise` when it is absent, no number, or not above 0; at most `max`.
+// `limit` of the query, at most `max`; `otherwise` when it is absent or 0.
 std::int64_t LimitFrom(const Request& request, std::int64_t otherwise, std::int64_t max);
-// `max_bytes` of the query, at most Limits::page_bytes_max; that, when it is absent, no number, or
-// not above 0.
+// `max_bytes` of the query, at most Limits::page_bytes_max; that, when it is absent or 0.
 std::int64_t BytesMaxFrom(const Request& request);
 
 }  // namespace interlock::http

@@ -172,20 +172,12 @@ TEST(MessagePageTest, TheSchemasNameExactlyTheFieldsThatAreWritten) {
   EXPECT_EQ(Keys(stale), Keys(properties(StaleAcksSchema())));
 }
 
-TEST(MessagePageTest, LimitsThatAreNoneBecomeTheUsualOne) {
+TEST(MessagePageTest, ALimitOfZeroIsTheDefaultAndALargeOneTheMaximum) {
   const struct {
     std::string limit;
     std::int64_t want;
-  } kCases[] = {{"", 100},
-                {"0", 100},
-                {"-1", 100},
-                {"x", 100},
-                {"1.5", 100},
-                {"7", 7},
-                {"1000", 1000},
-                {"1001", 1000},
-                {"99999999999999999999", 1000},
-                {"-99999999999999999999", 100}};
+  } kCases[] = {{"", 100},      {"0", 100},     {"7", 7},
+                {"1000", 1000}, {"1001", 1000}, {"9223372036854775807", 1000}};
   for (const auto& c : kCases) {
     Request request;
     request.query_fields = {{"limit", c.limit}};
@@ -201,14 +193,11 @@ TEST(MessagePageTest, APageHasAtMostSixteenMebibytesWhateverIsAskedFor) {
     std::int64_t want;
   } kCases[] = {{"", kMax},
                 {"0", kMax},
-                {"-1", kMax},
-                {"x", kMax},
                 {"7", 7},
                 {"16777215", kMax - 1},
                 {"16777216", kMax},
                 {"16777217", kMax},
-                {"99999999999999999999", kMax},
-                {"-99999999999999999999", kMax}};
+                {"9223372036854775807", kMax}};
   for (const auto& c : kCases) {
     Request request;
     request.query_fields = {{"max_bytes", c.max_bytes}};

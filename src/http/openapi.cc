@@ -127,8 +127,9 @@ Value QuerySchema(QueryParameter::Type type) {
     case QueryParameter::Type::kText:
       return json::StringSchema();
     case QueryParameter::Type::kInteger:
-      return json::SchemaOf<std::int64_t>();
+      return json::IntegerSchema();
     case QueryParameter::Type::kBoolean:
+    case QueryParameter::Type::kAnyBoolean:
       return json::BooleanSchema();
   }
   return json::AnySchema();

@@ -88,7 +88,7 @@ TEST(OpenApiTest, ParametersAreThoseOfThePathTheQueryAndTheRow) {
             R"("schema":{"type":"string"},"x-takes-slashes":true})");
   EXPECT_EQ(At(parameters + "/1"),
             R"({"name":"limit","in":"query","description":"How many.","schema":{"type":"integer",)"
-            R"("minimum":-9223372036854775808,"maximum":9223372036854775807}})");
+            R"("minimum":0,"maximum":9223372036854775807}})");
   EXPECT_EQ(At(parameters + "/2/schema"), R"({"type":"boolean"})");
   EXPECT_EQ(At(parameters + "/3"), R"({"$ref":"#/components/parameters/Project"})");
   EXPECT_EQ(At(parameters + "/4"), R"({"$ref":"#/components/parameters/AgentId"})");

@@ -62,7 +62,7 @@ Answer GetPlans(App& app, Request& request, PlanKind kind) {
     std::string wanted = request.Query(filters[i].parameter);
     if (!wanted.empty()) query.filters[i] = std::move(wanted);
   }
-  const std::int64_t offset = std::max(query.offset, std::int64_t{0});
+  const std::int64_t offset = query.offset;
   IL_CO_TRY(domain::PlanPage page, co_await app.planning.List(std::move(query)));
   Response response = Response::Json(200, std::move(page.json));
   if (page.cut) {

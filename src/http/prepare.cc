@@ -1,5 +1,6 @@
 #include "http/prepare.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,31 @@ namespace interlock::http {
 namespace {
 
 using Project = std::optional<std::string>;
+
+Error WrongParameter(std::string_view name, std::string_view rule) {
+  return Error(Errc::kInvalidArgument, "The query parameter " + std::string(name) + " must be " +
+                                           std::string(rule) + "; correct it or leave it out.")
+      .WithDetail("field", std::string(name));
+}
+
+// Of several values of one name the first counts.
+Result<void> RefuseWrongParameters(const Route& route, const Request& request) {
+  using Type = QueryParameter::Type;
+  for (const QueryParameter& parameter : route.query) {
+    const auto sent = std::ranges::find(request.query_fields, parameter.name,
+                                        &std::pair<std::string, std::string>::first);
+    if (sent == request.query_fields.end()) continue;
+    const std::string& value = sent->second;
+    const std::string_view number = domain::Trim(value);
+    if (parameter.type == Type::kInteger && !number.empty() && !ParseDecimal(number)) {
+      return WrongParameter(parameter.name, "a whole number from 0 to 9223372036854775807");
+    }
+    if (parameter.type == Type::kBoolean && value != "true" && value != "false") {
+      return WrongParameter(parameter.name, "true or false");
+    }
+  }
+  return {};
+}
 
 Result<void> RefuseBlankParams(const Request& request) {
   for (const auto& [name, value] : request.params) {
@@ -175,6 +201,7 @@ Result<std::string> FindActor(const Route& route, const Request& request) {
 Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rules) {
   // Whom the request does not name, the handler may still find: the only recipient of a message.
   if (rules.require_agent_token && domain::Trim(request.actor).empty()) {
+  IL_TRY_VOID(RefuseWrongParameters(route, request));
     return Error(Errc::kForbidden,
                  "This server wants proof of who writes (--require-agent-token), and the request "
                  "names no agent: name your own, and send its token as X-Agent-Token.")

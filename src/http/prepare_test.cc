@@ -152,6 +152,46 @@ TEST(PrepareTest, TheProjectIsFoundWhereTheRowSaysAndHeldAgainstTheKey) {
       {kBodyExact, " mine ", "mine", "mine"},
       {kBodyExact, "other", "other", "403 project_mismatch"},
       {kBodyExact, "", "", "403 project_mismatch"},
+// "" when the query is fine, else the field of the 400.
+std::string RefusedParameter(std::string query) {
+  static constexpr QueryParameter kQuery[] = {
+      {"n", QueryParameter::Type::kInteger, "a number"},
+      {"flag", QueryParameter::Type::kBoolean, "a boolean"},
+      {"any", QueryParameter::Type::kAnyBoolean, "a boolean of old clients"},
+      {"text", QueryParameter::Type::kText, "a text"},
+  };
+  Route route = With(BodyKind::kNone);
+  route.query = kQuery;
+  Request request = Sending("");
+  request.query = std::move(query);
+  const auto prepared = Prepared(route, std::move(request));
+  if (prepared.ok()) return "";
+  EXPECT_EQ(prepared.error().http_status(), 400);
+  EXPECT_EQ(prepared.error().slug(), "invalid_request");
+  return std::get<std::string>(prepared.error().details().at(0).second);
+}
+
+TEST(PrepareTest, AQueryNumberThatIsNoneOrDoesNotFitIs400WithItsName) {
+  for (const char* bad : {"abc", "-1", "%2B1", "1.0", "1e3", "0x1", "99999999999999999999",
+                          "9223372036854775808", "1%202", "true"}) {
+    EXPECT_EQ(RefusedParameter(std::string("n=") + bad), "n") << bad;
+    EXPECT_EQ(RefusedParameter(std::string("text=x&n=") + bad + "&n=1"), "n") << bad;
+  }
+  for (const char* good : {"", "%20", "0", "007", "9223372036854775807"}) {
+    EXPECT_EQ(RefusedParameter(std::string("n=") + good), "") << good;
+  }
+  EXPECT_EQ(RefusedParameter("text=abc&unknown=-1"), "");
+}
+
+TEST(PrepareTest, AQueryBooleanIsTrueOrFalse) {
+  for (const char* bad : {"", "1", "yes", "TRUE", "%20true", "flase"}) {
+    EXPECT_EQ(RefusedParameter(std::string("flag=") + bad), "flag") << bad;
+    EXPECT_EQ(RefusedParameter(std::string("any=") + bad), "") << bad;
+  }
+  EXPECT_EQ(RefusedParameter("flag=true"), "");
+  EXPECT_EQ(RefusedParameter("flag=false"), "");
+}
+
       {kBodyExact, " ", "", "403 project_mismatch"},
       {kPath, "mine", "mine", "mine"},
       {kPath, " other ", "other", "403 project_mismatch"},

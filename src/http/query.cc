@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <system_error>
 
 #include "base/utf8.h"
@@ -59,16 +58,10 @@ Result<std::vector<std::pair<std::string, std::string>>> ParseQuery(std::string_
 }
 
 std::optional<std::int64_t> ParseDecimal(std::string_view text) {
-  using Limits = std::numeric_limits<std::int64_t>;
-  // from_chars knows no '+', and "+-1" is no number.
-  if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
+  if (text.starts_with('-')) return std::nullopt;
   std::int64_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (stop != text.data() + text.size() || error == std::errc::invalid_argument)
-    return std::nullopt;
-  if (error == std::errc::result_out_of_range) {
-    return text.front() == '-' ? Limits::min() : Limits::max();
-  }
+  if (stop != text.data() + text.size() || error != std::errc()) return std::nullopt;
   return number;
 }
 

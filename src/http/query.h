@@ -16,8 +16,8 @@ namespace interlock::http {
 // escapes, NUL bytes and what is not UTF-8; to guess would be to answer another question.
 Result<std::vector<std::pair<std::string, std::string>>> ParseQuery(std::string_view query);
 
-// "-12" as a number, all of the text; a number beyond 64 bits becomes the nearest one within.
-// Nothing when the text is no decimal integer.
+// "12" as a number, all of the text. Nothing when the text is not decimal digits alone, or the
+// number is beyond 2^63 - 1.
 std::optional<std::int64_t> ParseDecimal(std::string_view text);
 
 }  // namespace interlock::http

@@ -288,7 +288,7 @@ awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
 
 using Type = QueryParameter::Type;
 constexpr std::array kReserveQuery = {
-    QueryParameter{"if_not_conflict", Type::kBoolean, "Taken and without effect."},
+    QueryParameter{"if_not_conflict", Type::kAnyBoolean, "Taken and without effect."},
 };
 constexpr std::array kListQuery = {
     QueryParameter{"agent", Type::kText, "All of this agent, also those that hold no more."},
@@ -297,7 +297,7 @@ constexpr std::array kListQuery = {
 constexpr std::array kCheckQuery = {
     QueryParameter{"project", Type::kText, "Required without a key."},
     QueryParameter{"pattern", Type::kText, "What somebody would like to reserve. Required."},
-    QueryParameter{"exclusive", Type::kBoolean, "`false` asks for a shared claim."},
+    QueryParameter{"exclusive", Type::kAnyBoolean, "`false` asks for a shared claim."},
     QueryParameter{"literal", Type::kBoolean, "`true`: the pattern is a path."},
     QueryParameter{"agent", Type::kText,
                    "Whose own reservations do not count; else those of X-Agent-ID."},

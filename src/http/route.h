@@ -58,9 +58,15 @@ enum class BodyKind : std::uint8_t {
   kLooseJson,     // the same, and what is broken or no object counts as {} too
 };
 
-// A parameter of the query, for the documentation; handlers read it with Request::Query().
+// A parameter of the query. The dispatcher refuses a value of another type (400) before the handler
+// runs; handlers read it with Request::Query() and its like.
 struct QueryParameter {
-  enum class Type : std::uint8_t { kText, kInteger, kBoolean };
+  enum class Type : std::uint8_t {
+    kText,
+    kInteger,     // a whole number from 0 to 2^63 - 1; blank counts as absent
+    kBoolean,     // "true" or "false"
+    kAnyBoolean,  // a boolean whose other values clients may count on
+  };
   std::string_view name;
   Type type;
   std::string_view meaning;

@@ -126,6 +126,7 @@ TEST_F(RoutesTest, NoErrorHoldsWhatTheClientSent) {
     }
     char separator = '?';
     for (const QueryParameter& parameter : route.query) {
+      if (parameter.type != QueryParameter::Type::kText) continue;
       target += separator + std::string(parameter.name) + "=" + canary;
       separator = '&';
     }
@@ -153,6 +154,22 @@ TEST_F(RoutesTest, NoErrorHoldsWhatTheClientSent) {
     }
   }
   EXPECT_GT(refused, 100);
+}
+
+// Whatever a row has as a number is checked before its handler runs.
+TEST_F(RoutesTest, NoRowTakesANumberThatIsNone) {
+  for (const Route& route : Routes()) {
+    for (const QueryParameter& parameter : route.query) {
+      if (parameter.type != QueryParameter::Type::kInteger) continue;
+      for (const std::string bad : {"abc", "-1", "99999999999999999999"}) {
+        const Response response = Ask(
+            To(route.method, Filled(route, "p") + "?" + std::string(parameter.name) + "=" + bad));
+        EXPECT_EQ(response.status, 400) << Named(route) << " " << parameter.name << "=" << bad;
+        EXPECT_THAT(response.body, HasSubstr("\"field\":\"" + std::string(parameter.name) + "\""))
+            << Named(route);
+      }
+    }
+  }
 }
 
 // A row that asks for something must have the place it is found in.

@@ -68,15 +68,9 @@ TEST_F(EventsTest, APageIsWhatTheQueryAsksFor) {
       {"?types=,", all},
       {"?limit=2", page(first + "," + second, 2)},
       {"?limit=0", all},
-      {"?limit=-7", all},
-      {"?limit=x", all},
-      {"?limit=99999999999999999999", all},
+      {"?limit=9223372036854775807", all},
       {"?since_cursor=4", page("", 4)},
-      {"?since_cursor=-9", all},
-      {"?since_cursor=x", all},
       {"?since_cursor=99", page("", 99)},
-      {"?since_cursor=99999999999999999999999", R"({"events":[],"cursor":9223372036854775807})"
-                                                "\n"},
   };
   HttpClient client = server->Connect();
   for (const Case& c : cases) {
@@ -85,7 +79,11 @@ TEST_F(EventsTest, APageIsWhatTheQueryAsksFor) {
     EXPECT_EQ(answer->status, 200) << c.query;
     EXPECT_EQ(answer->body, c.body) << c.query;
   }
-  EXPECT_EQ(client.Get("/api/events?project=%ff")->status, 400);
+  for (const std::string bad :
+       {"?limit=-7", "?limit=x", "?limit=99999999999999999999", "?since_cursor=-9",
+        "?since_cursor=x", "?since_cursor=99999999999999999999999", "?project=%ff"}) {
+    EXPECT_EQ(client.Get("/api/events" + bad)->status, 400) << bad;
+  }
   ASSERT_TRUE(client.Request("POST", "/api/events", "{}"));
   EXPECT_EQ(client.Read()->status, 405);
   EXPECT_EQ(server->Stop(), 0);

@@ -76,7 +76,7 @@ TEST_F(MailboxTest, ReceiptsArePerRecipientAndCountOnce) {
   EXPECT_THAT(Ask("GET", "/api/inbox/d?project=p").body, HasSubstr(R"("bcc":["d"])"));
 }
 
-TEST_F(MailboxTest, WhatIsWrongIsNamedAndBadNumbersFallBack) {
+TEST_F(MailboxTest, AWrongRequestIs400WithTheNameOfTheField) {
   Send("1", R"(,"thread_id":"th","topic":"t")");
   const std::string beyond = "9223372036854775808";
   Check({
@@ -86,28 +86,31 @@ TEST_F(MailboxTest, WhatIsWrongIsNamedAndBadNumbersFallBack) {
       {"GET", "/api/messages/1/ack", "", 405},
       {"POST", "/api/messages/1/nothing", "", 404, "not_found"},
       {"GET", "/api/inbox/", "", 400, "agent"},
-      {"GET", "/api/inbox/b?project=p&limit=-1", "", 200, R"("id":"1")"},
-      {"GET", "/api/inbox/b?project=p&limit=x&since_cursor=y", "", 200, R"("id":"1")"},
-      {"GET", "/api/inbox/b?project=p&since_cursor=-5", "", 200, R"("id":"1")"},
-      {"GET", "/api/inbox/b?project=p&since_cursor=" + beyond, "", 200, R"("messages":[])"},
-      {"GET", "/api/inbox/b?project=p&limit=" + beyond + "0", "", 200, R"("id":"1")"},
-      {"GET", "/api/inbox/b?project=p&max_bytes=-1", "", 200, R"("id":"1")"},
+      {"GET", "/api/inbox/b?project=p&limit=0&max_bytes=0", "", 200, R"("id":"1")"},
+      {"GET", "/api/inbox/b?project=p&limit=-1", "", 400, R"("field":"limit")"},
+      {"GET", "/api/inbox/b?project=p&since_cursor=abc", "", 400, R"("field":"since_cursor")"},
+      {"GET", "/api/inbox/b?project=p&since_cursor=-5", "", 400, R"("field":"since_cursor")"},
+      {"GET", "/api/inbox/b?project=p&since_cursor=" + beyond, "", 400,
+       R"("field":"since_cursor")"},
+      {"GET", "/api/inbox/b?project=p&limit=" + beyond + "0", "", 400, R"("field":"limit")"},
+      {"GET", "/api/inbox/b?project=p&max_bytes=-1", "", 400, R"("field":"max_bytes")"},
       {"GET", "/api/inbox/nobody?project=p", "", 200, R"("messages":[])"},
-      {"GET", "/api/inbox/b/stale-acks?project=p&ttl_seconds=-1&limit=0", "", 200},
+      {"GET", "/api/inbox/b/stale-acks?project=p&limit=0", "", 200},
+      {"GET", "/api/inbox/b/stale-acks?project=p&ttl_seconds=-1", "", 400,
+       R"("field":"ttl_seconds")"},
       {"GET", "/api/inbox/%00?project=p", "", 400, "NUL"},
       {"GET", "/api/inbox/b?project=%00", "", 400, "project"},
       {"POST", "/api/inbox/b", "{}", 405},
       {"GET", "/api/threads?project=p", "", 400, "agent"},
-      {"GET", "/api/threads?project=p&agent=a&cursor=" + beyond, "", 200, R"("thread_id":"th")"},
+      {"GET", "/api/threads?project=p&agent=a&cursor=" + beyond, "", 400, R"("field":"cursor")"},
       {"POST", "/api/threads", "{}", 405},
       {"GET", "/api/threads/", "", 400},
       {"GET", "/api/threads/nothing?project=p", "", 200, R"("messages":[])"},
-      {"GET", "/api/threads/th?project=p&cursor=" + beyond, "", 200, R"("messages":[])"},
+      {"GET", "/api/threads/th?project=p&cursor=" + beyond, "", 400, R"("field":"cursor")"},
       {"GET", "/api/topics/p", "", 400},
       {"GET", "/api/topics/p/nothing", "", 200, R"("messages":[])"},
-      {"GET", "/api/topics/p/T?since_cursor=" + beyond, "", 200, R"("messages":[])"},
-      {"GET", "/api/events?project=p&since_cursor=" + beyond, "", 200, R"("events":[])"},
-      {"GET", "/api/events?project=p&limit=-3&types=,", "", 200},
+      {"GET", "/api/topics/p/T?since_cursor=" + beyond, "", 400, R"("field":"since_cursor")"},
+      {"GET", "/api/events?project=p&limit=0&types=,", "", 200},
   });
 }
 

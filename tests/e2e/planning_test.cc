@@ -172,7 +172,8 @@ TEST_F(PlanningTest, WhatIsWrongIsNamed) {
         {"GET", all + "/nothing?project=p", "", 404, "not_found"},
         {"GET", all + "/x", "", 404, "not_found"},
         {"DELETE", all, "", 405, "use GET, POST"},
-        {"GET", all + "?limit=no&offset=no", "", 200, "["},
+        {"GET", all + "?limit=no", "", 400, R"("field":"limit")"},
+        {"GET", all + "?offset=-1", "", 400, R"("field":"offset")"},
     });
   }
   Check({
