@@ -36,9 +36,8 @@ Route Row(Method method, std::string_view path) {
 std::vector<Route> TestRoutes() {
   std::vector<Route> rows = {Row(Method::kGet, "/open"),       Row(Method::kGet, "/who"),
                              Row(Method::kPost, "/send"),      Row(Method::kPost, "/agents/{id}"),
-                             Row(Method::kPost, "/{id}/read"), Row(Method::kPost, "/loose/{id}"),
-                             Row(Method::kPost, "/register"),  Row(Method::kPost, "/plan"),
-                             Row(Method::kPost, "/reserve")};
+                             Row(Method::kPost, "/{id}/read"), Row(Method::kPost, "/register"),
+                             Row(Method::kPost, "/plan"),      Row(Method::kPost, "/reserve")};
   rows[0].access = Access::kAnyone;
   rows[1].project = ProjectFrom::kKey;
   rows[2].body = BodyKind::kJson;
@@ -47,11 +46,9 @@ std::vector<Route> TestRoutes() {
   rows[3].actor = ActorFrom::kPathId;
   rows[4].body = BodyKind::kOptionalJson;
   rows[4].actor = ActorFrom::kRecipient;
-  rows[5].body = BodyKind::kLooseJson;
-  rows[5].actor = ActorFrom::kRecipient;
-  rows[7].actor = ActorFrom::kAuthor;
-  rows[8].body = BodyKind::kJson;
-  rows[8].actor = ActorFrom::kBodyAgentId;
+  rows[6].actor = ActorFrom::kAuthor;
+  rows[7].body = BodyKind::kJson;
+  rows[7].actor = ActorFrom::kBodyAgentId;
   return rows;
 }
 
@@ -179,8 +176,8 @@ TEST_F(AdmissionTest, TheActorIsFoundWhereTheRowSays) {
   EXPECT_EQ(actor("/7/read?agent=+", "", {{"X-Agent-ID", "cy"}}), "cy");
   EXPECT_EQ(actor("/7/read", ""), "");
   EXPECT_EQ(actor("/7/read", R"({"agent":7})"), "400 invalid_request");
-  EXPECT_EQ(actor("/loose/7?agent=bob", R"({"agent":7})"), "bob");
-  EXPECT_EQ(actor("/loose/7?agent=bob", "{"), "bob");
+  EXPECT_EQ(actor("/7/read?agent=bob", R"({"agent":7})"), "400 invalid_request");
+  EXPECT_EQ(actor("/7/read?agent=bob", "{"), "400 bad_json");
 }
 
 TEST_F(AdmissionTest, WritesInAnAgentsNameNeedItsTokenWhereTheServerAsksForIt) {
@@ -206,7 +203,6 @@ TEST_F(AdmissionTest, WritesInAnAgentsNameNeedItsTokenWhereTheServerAsksForIt) {
       {"/7/read", "", "", "ann", false},
       // The handler could still find out whose message it is.
       {"/7/read", "", "", "", false},
-      {"/loose/7", R"({"agent":)", "token-of-ann", "", true},
       {"/register", "{}", "", "", true},
       {"/register", "{}", "", "ann", true},
       {"/plan", "", "", "", true},

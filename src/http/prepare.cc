@@ -70,11 +70,9 @@ Result<json::Value> ParseObject(std::string_view text) {
 Result<std::shared_ptr<const json::Value>> ParseBody(BodyKind kind, std::string_view text) {
   if (kind == BodyKind::kNone) return std::shared_ptr<const json::Value>();
   const std::string_view trimmed = domain::Trim(text);
-  if (kind != BodyKind::kJson && (trimmed.empty() || trimmed == "null")) text = "{}";
-  auto value = ParseObject(text);
-  if (!value.ok() && kind == BodyKind::kLooseJson) value = json::Value(json::Object());
-  if (!value.ok()) return std::move(value).error();
-  return std::make_shared<const json::Value>(*std::move(value));
+  if (kind == BodyKind::kOptionalJson && (trimmed.empty() || trimmed == "null")) text = "{}";
+  IL_TRY(json::Value value, ParseObject(text));
+  return std::make_shared<const json::Value>(std::move(value));
 }
 
 struct WithProject {
@@ -164,10 +162,9 @@ struct WithAgent {
 };
 IL_JSON_FIELDS(WithAgent, agent)
 
-Result<std::string> Recipient(const Request& request, BodyKind kind) {
-  auto body = DecodeBody<WithAgent>(request);
-  if (!body.ok() && kind != BodyKind::kLooseJson) return std::move(body).error();
-  const std::string in_body = body.ok() ? body->agent.value_or("") : "";
+Result<std::string> Recipient(const Request& request) {
+  IL_TRY(const WithAgent body, DecodeBody<WithAgent>(request));
+  const std::string in_body = body.agent.value_or("");
   const std::string in_query = request.Query("agent");
   for (const std::string_view agent : {std::string_view(in_body), std::string_view(in_query)}) {
     if (!domain::Trim(agent).empty()) return std::string(domain::Trim(agent));
@@ -193,7 +190,7 @@ Result<std::string> FindActor(const Route& route, const Request& request) {
     case ActorFrom::kPathId:
       return request.Param("id");
     case ActorFrom::kRecipient:
-      return Recipient(request, route.body);
+      return Recipient(request);
   }
   IL_CHECK(false);
 }

@@ -94,9 +94,6 @@ TEST(PrepareTest, EveryKindOfBodyHasItsOwnRefusals) {
     if (optional.ok()) {
       EXPECT_TRUE(optional->json->as_object().empty()) << c.body;
     }
-    const auto loose = Prepared(With(BodyKind::kLooseJson), Sending(c.body));
-    ASSERT_TRUE(loose.ok()) << c.body;
-    EXPECT_TRUE(loose->json->as_object().empty()) << c.body;
   }
 }
 

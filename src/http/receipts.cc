@@ -77,7 +77,7 @@ constexpr Route RowOf(std::string_view path, Handler handler, std::string_view s
                .summary = summary,
                .project = ProjectFrom::kQuery,
                .actor = ActorFrom::kRecipient,
-               .body = BodyKind::kLooseJson,
+               .body = BodyKind::kOptionalJson,
                .body_schema = ReceiptBodySchema,
                .query = kQuery,
                .failures = kFailures};

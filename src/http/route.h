@@ -55,7 +55,6 @@ enum class BodyKind : std::uint8_t {
   kNone,          // not looked at
   kJson,          // one JSON object; empty or broken is 400
   kOptionalJson,  // the same, but empty and null count as {}
-  kLooseJson,     // the same, and what is broken or no object counts as {} too
 };
 
 // A parameter of the query. The dispatcher refuses a value of another type (400) before the handler

@@ -66,7 +66,10 @@ TEST_F(MailboxTest, ReceiptsArePerRecipientAndCountOnce) {
   EXPECT_THAT(Ask("GET", "/api/inbox/b/stale-acks?project=p&ttl_seconds=0").body,
               HasSubstr(R"("count":1)"));
   EXPECT_EQ(Ask("POST", "/api/messages/1/ack?project=p", "no json", "X-Agent-ID: b\r\n").status,
-            200);
+            400);
+  EXPECT_THAT(Ask("GET", "/api/inbox/b/stale-acks?project=p&ttl_seconds=0").body,
+              HasSubstr(R"("count":1)"));
+  EXPECT_EQ(Ask("POST", "/api/messages/1/ack?project=p", "", "X-Agent-ID: b\r\n").status, 200);
   EXPECT_THAT(Ask("GET", "/api/inbox/b/stale-acks?project=p&ttl_seconds=0").body,
               HasSubstr(R"("count":0)"));
   EXPECT_EQ(Ask("POST", "/api/messages/2/read?project=p&agent=d", "").status, 200);
