@@ -117,10 +117,14 @@ void AddAccessFlags(CLI::App& serve, auth::AccessRules& access) {
       "Let everybody in without a key, from wherever this server can be reached");
 }
 
-void AddInitFlags(CLI::App& init, InitOptions& options) {
-  AddTrimmed(init, "--project", options.project, "The project that the key opens")
-      ->required()
+CLI::Option* AddProject(CLI::App& command, std::string& project, const std::string& help) {
+  return AddTrimmed(command, "--project", project, help)
+      ->transform([](const std::string& text) { return std::string(domain::ProjectName(text)); })
       ->type_name("NAME");
+}
+
+void AddInitFlags(CLI::App& init, InitOptions& options) {
+  AddProject(init, options.project, "The project that the key opens")->required();
 }
 
 ServerAddress AddressFrom(const Environment& environment) {
@@ -143,15 +147,14 @@ void AddAskFlags(CLI::App& command, AskOptions& options) {
   AddTrimmed(command, "--url", options.server.url, "The server: http://HOST:PORT or unix:/PATH")
       ->default_str(options.server.url)
       ->type_name("URL");
-  AddTrimmed(command, "--project", options.project, "Only this project; needed by who")
-      ->type_name("NAME");
+  AddProject(command, options.project, "Only this project; needed by who");
   command.add_flag("--json", options.json, "JSON also on a terminal");
 }
 
 AskOptions AskDefaults(const Environment& environment) {
   AskOptions options;
   options.server = AddressFrom(environment);
-  options.project = domain::Trim(environment.project);
+  options.project = domain::ProjectName(environment.project);
   return options;
 }
 
@@ -184,7 +187,7 @@ constexpr const char* kInboxExamples =
 
 void AddInboxCommand(CLI::App& intermute, InboxOptions& options, const Environment& environment) {
   options.server = AddressFrom(environment);
-  options.project = domain::Trim(environment.project);
+  options.project = domain::ProjectName(environment.project);
   CLI::App& inbox = *intermute.add_subcommand(
       "inbox", "Print messages that were to be put before an agent while it was busy");
   inbox.footer(kInboxExamples);
@@ -193,8 +196,7 @@ void AddInboxCommand(CLI::App& intermute, InboxOptions& options, const Environme
       .add_flag_callback(
           "--unread-pokes", [] {}, "Those that the agent has not seen; there are no others yet")
       ->required();
-  auto* const project =
-      AddTrimmed(inbox, "--project", options.project, "The project")->type_name("NAME");
+  auto* const project = AddProject(inbox, options.project, "The project");
   if (options.project.empty()) project->required();
   AddTrimmed(inbox, "--agent", options.agent, "The id of the agent")->required()->type_name("ID");
   inbox.add_flag_callback(

@@ -86,7 +86,7 @@ TEST(AskOptionsTest, EachCommandIsAQuestion) {
   using Question = AskOptions::Question;
   EXPECT_EQ(AskFor({"status"}).question, Question::kStatus);
   EXPECT_EQ(AskFor({"agents"}).question, Question::kAgents);
-  const AskOptions who = AskFor({"who", "src/x", "--project", " web ", "--literal", "--json"});
+  const AskOptions who = AskFor({"who", "src/x", "--project", " web/ ", "--literal", "--json"});
   EXPECT_EQ(who.question, Question::kWho);
   EXPECT_EQ(who.path, "src/x");
   EXPECT_EQ(who.project, "web");
@@ -100,7 +100,7 @@ TEST(AskOptionsTest, FlagsGoBeforeTheEnvironmentAndTheUrlBeforeTheSocket) {
   Environment environment;
   environment.socket = " /run/i.sock ";
   environment.api_key = " k ";
-  environment.project = "web";
+  environment.project = " web/";
   const AskOptions options = AskFor({"status"}, environment);
   EXPECT_EQ(options.server.url, "unix:/run/i.sock");
   EXPECT_EQ(options.server.api_key.Reveal(), "k");
@@ -171,7 +171,7 @@ TEST(ServeOptionsTest, AnEmptyNameOfTheFileOfIcIsAMistake) {
 }
 
 TEST(ServeOptionsTest, InitNeedsAProject) {
-  const auto parsed = Parse({"init", "--project", " web ", "--keys-file=k"}, {.keys_file = "e"});
+  const auto parsed = Parse({"init", "--project", " web/ ", "--keys-file=k"}, {.keys_file = "e"});
   EXPECT_EQ(std::get<InitOptions>(parsed).project, "web");
   EXPECT_EQ(std::get<InitOptions>(parsed).keys_file, "k");
   const auto by_environment = Parse({"init", "--project=web"}, {.keys_file = " e "});

@@ -159,7 +159,7 @@ class FuzzServer::Impl {
 
   testing::FakeClock clock_;
   testing::CapturedLog captured_;
-  Logger log_{clock_, captured_};
+  Logger log_{clock_, captured_, {.level_min = LogLevel::kError}};
   testing::TempDb file_;
   std::unique_ptr<sqlite::Database> database_ = Open(file_, clock_);
   UndoingDatabase undoing_{*database_};

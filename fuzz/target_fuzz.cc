@@ -211,7 +211,7 @@ void CheckPrepared(const Router& router, Request request, auth::Caller::Mode mod
   IL_CHECK((request.json == nullptr) == (match.route->body == http::BodyKind::kNone));
   for (const auto& [name, value] : request.params) IL_CHECK(!domain::Trim(value).empty(), name);
   if (request.project) {
-    IL_CHECK(domain::Trim(*request.project) == *request.project);
+    IL_CHECK(domain::ProjectName(*request.project) == *request.project);
     IL_CHECK(request.project->find('\0') == std::string::npos);
   }
   if (mode != auth::Caller::Mode::kKey) return;

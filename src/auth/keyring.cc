@@ -118,7 +118,7 @@ class Keyring::Reader {
 
  private:
   Result<void> ReadProject(const YAML::Node& name_node, const YAML::Node& project) {
-    const std::string name(domain::Trim(name_node.Scalar()));
+    const std::string name(domain::ProjectName(name_node.Scalar()));
     if (name.empty()) return YamlError(name_node.Mark(), "a project needs a name");
     if (IsAbsent(project)) return {};
     IL_TRY_VOID(ExpectMap(project, "a project"));
@@ -126,18 +126,21 @@ class Keyring::Reader {
     const YAML::Node keys = project["keys"];
     if (IsAbsent(keys)) return {};
     if (!keys.IsSequence()) return YamlError(keys.Mark(), "'keys' must be a list");
+    // "web" and "web/" are one project.
+    std::vector<std::string>& projects = keyring_.projects_;
+    const auto place =
+        static_cast<std::size_t>(std::ranges::find(projects, name) - projects.begin());
     const std::size_t before = keyring_.keys_.size();
     for (const YAML::Node& entry : keys) {
       IL_TRY(const std::optional<Digest> digest, ReadKey(entry));
-      if (digest) IL_TRY_VOID(Add(*digest, entry.Mark()));
+      if (digest) IL_TRY_VOID(Add(*digest, place, entry.Mark()));
     }
-    if (keyring_.keys_.size() > before) keyring_.projects_.push_back(name);
+    if (place == projects.size() && keyring_.keys_.size() > before) projects.push_back(name);
     return {};
   }
 
-  // Of the project that is being read, whose place in projects_ is the next one.
-  Result<void> Add(const Digest& digest, const YAML::Mark& mark) {
-    const std::size_t project = keyring_.projects_.size();
+  // `project` is a place in projects_, or the next one.
+  Result<void> Add(const Digest& digest, std::size_t project, const YAML::Mark& mark) {
     const auto [known, is_new] = known_.emplace(digest, Place{project, mark.line + 1});
     if (!is_new && known->second.project != project) {
       return YamlError(mark, fmt::format("this key also stands in line {} under another project; a "

@@ -60,6 +60,14 @@ TEST(KeyringTest, EmptyFilesHaveNoKeysAndLeaveThisMachineOpen) {
   }
 }
 
+TEST(KeyringTest, ASlashAtTheEndMakesNoOtherProject) {
+  const Keyring keyring =
+      *Keyring::Parse("projects: {web: {keys: [alpha]}, web/: {keys: [beta, alpha]}}");
+  EXPECT_EQ(keyring.Find("alpha"), "web");
+  EXPECT_EQ(keyring.Find("beta"), "web");
+  EXPECT_EQ(keyring.project_count(), 1U);
+}
+
 TEST(KeyringTest, KeysAreTrimmedAndBlankOnesSkipped) {
   const Keyring keyring =
       Read("projects:\n  ' dev ':\n    keys: ['  alpha\t', '', '   ', ~, null, \"\\n\"]\n");

@@ -260,7 +260,7 @@ Result<std::optional<Secret>> BootstrapKeys(const fs::path& path, RandomSource& 
 }
 
 Result<Secret> AppendKey(const fs::path& path, std::string_view project, RandomSource& random) {
-  IL_CHECK(!project.empty() && domain::Trim(project) == project);
+  IL_CHECK(!project.empty() && domain::ProjectName(project) == project);
   constexpr int kTries = 1000;  // each means that another one got through
   Secret key(RandomKey(random));
   for (int i = 0; i < kTries; ++i) {

@@ -9,6 +9,12 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+std::string_view ProjectName(std::string_view text) {
+  text = Trim(text);
+  while (text.size() > 1 && text.ends_with('/')) text = Trim(text.substr(0, text.size() - 1));
+  return text;
+}
+
 bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 std::string TopicName(std::string_view text) {

@@ -12,6 +12,18 @@ TEST(TextTest, TrimTakesBlanksFromBothEndsOnly) {
   EXPECT_EQ(Trim(""), "");
 }
 
+TEST(TextTest, BlanksAroundAndSlashesAtTheEndMakeNoOtherProject) {
+  for (const char* name : {"web", " web ", "web/", "web//", "web/ ", " web / /\n"}) {
+    EXPECT_EQ(ProjectName(name), "web") << name;
+  }
+  EXPECT_EQ(ProjectName("/home/ada/web/"), "/home/ada/web");
+  EXPECT_EQ(ProjectName(" a b/c "), "a b/c");
+  EXPECT_EQ(ProjectName("/"), "/");
+  EXPECT_EQ(ProjectName(" // "), "/");
+  EXPECT_EQ(ProjectName(" "), "");
+  EXPECT_EQ(ProjectName(""), "");
+}
+
 TEST(TextTest, TopicsDifferNeitherInCaseNorInBlanksAround) {
   EXPECT_EQ(TopicName("  Build BROKEN "), "build broken");
   EXPECT_EQ(TopicName("ÄB"), "Äb");

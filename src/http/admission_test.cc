@@ -249,7 +249,7 @@ TEST_F(AdmissionTest, RefusalsHaveOneOrder) {
   request.target = "/send";
   EXPECT_EQ(Outcome(request), "400 bad_json");
   request.body = R"({"from":"bob"})";
-  EXPECT_EQ(Outcome(request), "400 project_required");
+  EXPECT_EQ(Outcome(request), "403 agent_token_required");
   request.body = R"({"from":"bob","project":"other"})";
   EXPECT_EQ(Outcome(request), "403 project_mismatch");
   request.body = R"({"from":"bob","project":"mine"})";

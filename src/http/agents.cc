@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "domain/agent.h"
 #include "domain/text.h"
 #include "http/agent_page.h"
@@ -70,7 +71,15 @@ Answer PostAgent(App& app, Request& request) {
       .shown_token = ShownToken(request),
       .proof = app.access.require_agent_token ? domain::SessionProof::kToken
                                               : domain::SessionProof::kAge};
+  const bool nowhere = registration.project.empty();
   IL_CO_TRY(const auto made, co_await app.agents.Register(std::move(registration)));
+  if (nowhere && app.agent_without_project.Take()) {
+    app.log.Warn(
+        "an agent registered without a project; send \"project\", or it meets no agent that has "
+        "one "
+        "(logged once)",
+        {{"agent", made.agent.id}, {"name", made.agent.name}});
+  }
   co_return Response::Json(200, json::ObjectText()
                                     .Add("agent_id", made.agent.id)
                                     .Add("session_id", made.agent.session_id)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string_view>
 
 #include "auth/access.h"
@@ -29,6 +30,15 @@ namespace interlock::http {
 
 class Metrics;
 
+// True once: for a log line that many requests deserve and one is enough of. Thread-safe.
+class FirstTime {
+ public:
+  bool Take() { return !taken_.exchange(true, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> taken_ = false;
+};
+
 // What handlers may use: the log, the keys and the services, built by main() and alive until the
 // server has stopped.
 struct App {
@@ -47,6 +57,8 @@ struct App {
   service::Status& status;
   service::Live& live;
   service::Windows& windows;
+  FirstTime agent_without_project = {};
+  FirstTime mail_without_project = {};
 };
 
 }  // namespace interlock::http

@@ -77,7 +77,7 @@ class FollowTest : public service::FeedTest {
     durability_ = sqlite::Durability::kFast;
     Open(options);
     services_ = std::make_unique<TestServices>(*database_, clock_);
-    app_ = std::make_unique<App>(services_->MakeApp(log_, services_->health, *feed_));
+    app_.reset(new App(services_->MakeApp(log_, services_->health, *feed_)));
     limits_.linger_timeout = milliseconds(300);
     router_ = std::make_unique<Router>(FollowRoutes());
     server_ = std::make_unique<Server>(*router_, *app_, clock_, Server::Options{.limits = limits_});

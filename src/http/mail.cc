@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "http/app.h"
 #include "http/body.h"
 #include "json/codec.h"
@@ -106,6 +107,16 @@ Response DeliveryFailed(const service::Live::Outcome& sent) {
   return response;
 }
 
+// Mail without a project goes to the project "", as old clients expect.
+void WarnWithoutProject(App& app, const std::string& project, const std::string& from) {
+  if (!project.empty() || !app.mail_without_project.Take()) return;
+  app.log.Warn(
+      "a message was sent without a project; send \"project\", or no agent of a project receives "
+      "it "
+      "(logged once)",
+      {{"from", from}});
+}
+
 awaitable<Result<Response>> AnswerSent(awaitable<Result<service::Live::Outcome>> sending) {
   IL_CO_TRY(service::Live::Outcome sent, co_await std::move(sending));
   if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(sent.delivery.denied);
@@ -139,6 +150,7 @@ awaitable<Result<Response>> PostMessage(App& app, Request& request) {
     draft.sight = service::Mail::Sight::kOwnProject;
   }
   draft.from = std::move(body.from);
+  WarnWithoutProject(app, draft.project, draft.from);
   draft.id = std::move(body.id).value_or("");
   draft.thread_id = std::move(body.thread_id).value_or("");
   draft.topic = std::move(body.topic).value_or("");
@@ -157,6 +169,7 @@ awaitable<Result<Response>> PostBroadcast(App& app, Request& request) {
   service::Mail::Announcement announcement;
   announcement.project = std::move(request.project).value_or("");
   announcement.from = std::move(body.from);
+  WarnWithoutProject(app, announcement.project, announcement.from);
   announcement.topic = std::move(body.topic);
   announcement.subject = std::move(body.subject).value_or("");
   announcement.body = std::move(body.body);

@@ -88,7 +88,7 @@ Error OtherProject(const auth::Caller& caller) {
 }
 
 Result<Project> FromQuery(const Request& request, ProjectFrom from) {
-  const std::string asked(domain::Trim(request.Query("project")));
+  const std::string asked(domain::ProjectName(request.Query("project")));
   if (request.caller.mode == auth::Caller::Mode::kLocal) {
     return asked.empty() ? Project() : Project(asked);
   }
@@ -97,30 +97,23 @@ Result<Project> FromQuery(const Request& request, ProjectFrom from) {
   return Project(request.caller.project);
 }
 
-Result<Project> FromBody(const Request& request, ProjectFrom from) {
+Result<Project> FromBody(const Request& request) {
   IL_TRY(const WithProject body, DecodeBody<WithProject>(request));
   const std::string asked = body.project.value_or("");
-  const std::string_view trimmed = domain::Trim(asked);
+  const std::string_view name = domain::ProjectName(asked);
   if (asked.find('\0') != std::string::npos) {
     return Error(Errc::kInvalidArgument, "The project holds a NUL byte; remove \\u0000 from it.")
         .WithDetail("field", "project");
   }
   if (request.caller.mode == auth::Caller::Mode::kKey) {
-    if (trimmed.empty() && from == ProjectFrom::kBodyOrKey) return Project(request.caller.project);
-    if (trimmed.empty() && from == ProjectFrom::kBody) {
-      return Error(Errc::kInvalidArgument, "The body names no project; send \"project\":\"" +
-                                               request.caller.project +
-                                               "\", which this key is for.")
-          .WithSlug("project_required")
-          .WithDetail("field", "project");
-    }
-    if (trimmed != request.caller.project) return OtherProject(request.caller);
+    if (name.empty()) return Project(request.caller.project);
+    if (name != request.caller.project) return OtherProject(request.caller);
   }
-  return Project(trimmed);
+  return Project(name);
 }
 
 Result<Project> FromPath(const Request& request) {
-  const std::string_view asked = domain::Trim(request.Param("project"));
+  const std::string_view asked = domain::ProjectName(request.Param("project"));
   if (request.caller.mode == auth::Caller::Mode::kKey && asked != request.caller.project) {
     return OtherProject(request.caller);
   }
@@ -138,9 +131,7 @@ Result<Project> FindProject(ProjectFrom from, const Request& request) {
     case ProjectFrom::kQueryChecked:
       return FromQuery(request, from);
     case ProjectFrom::kBody:
-    case ProjectFrom::kBodyOrKey:
-    case ProjectFrom::kBodyExact:
-      return FromBody(request, from);
+      return FromBody(request);
     case ProjectFrom::kPath:
       return FromPath(request);
   }

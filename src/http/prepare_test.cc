@@ -103,8 +103,7 @@ std::string Found(ProjectFrom from, auth::Caller::Mode mode, std::string_view se
   request.path = "/x";
   request.caller.mode = mode;
   if (mode == auth::Caller::Mode::kKey) request.caller.project = "mine";
-  const bool in_body = from == ProjectFrom::kBody || from == ProjectFrom::kBodyOrKey ||
-                       from == ProjectFrom::kBodyExact;
+  const bool in_body = from == ProjectFrom::kBody;
   if (in_body) {
     request.body = json::Write(json::Value(json::Object{{"project", sent}}));
   } else if (from == ProjectFrom::kPath) {

@@ -143,6 +143,15 @@ Error MissingField(std::string_view field, std::string_view example) {
       .WithDetail("field", std::string(field));
 }
 
+// In the project "" a claim would protect nothing that another agent works on.
+Error ProjectRequired(std::string_view example) {
+  return Error(Errc::kInvalidArgument,
+               "Name the project that the paths belong to: send for example " +
+                   std::string(example) + ", the same in every request about these files.")
+      .WithSlug("project_required")
+      .WithDetail("field", "project");
+}
+
 // One pattern or a list of them; never both, never none.
 Result<Texts> PatternsOf(ReserveRequest& body) {
   const bool one = body.path_pattern && !body.path_pattern->empty();
@@ -167,6 +176,7 @@ service::WaitQueue::Reach ReachOf(const auth::Caller& caller) {
 
 awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   IL_CO_TRY(ReserveRequest body, DecodeBody<ReserveRequest>(request));
+  if (request.project->empty()) co_return ProjectRequired(R"({"project":"web"})");
   if (domain::Trim(body.agent_id).empty()) {
     co_return MissingField("agent_id", R"({"agent_id":"…"})");
   }
@@ -216,7 +226,7 @@ awaitable<Result<Response>> GetReservations(App& app, Request& request) {
 awaitable<Result<Response>> GetCheck(App& app, Request& request) {
   Reservations::Question question;
   question.pattern = request.Query("pattern");
-  if (!request.project) co_return MissingField("project", "?project=web");
+  if (!request.project) co_return ProjectRequired("?project=web");
   if (question.pattern.empty()) co_return MissingField("pattern", "?pattern=src/*.cc");
   question.project = *std::move(request.project);
   question.literal = request.Query("literal") == "true";
@@ -321,7 +331,7 @@ constexpr std::array kRoutes = {
           .path = "/api/reservations",
           .handler = PostReservation,
           .summary = "Reserve files by pattern, one or several at once.",
-          .project = ProjectFrom::kBodyOrKey,
+          .project = ProjectFrom::kBody,
           .actor = ActorFrom::kBodyAgentId,
           .body = BodyKind::kJson,
           .success = 201,

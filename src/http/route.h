@@ -26,15 +26,13 @@ enum class Access : std::uint8_t {
 
 // Which project a request works in. The dispatcher finds it, holds it against the caller's key and
 // puts it into Request::project before the handler runs; no handler looks at `project` itself, so
-// none can forget the check. Blanks around a name do not count.
+// none can forget the check. domain::ProjectName() says what counts of a name.
 enum class ProjectFrom : std::uint8_t {
   kNone,          // none: it is about the server
   kKey,           // the key's; in local mode nothing, which is every project
   kQuery,         // the key's, whatever `project` says; in local mode `project`, blank = nothing
   kQueryChecked,  // as kQuery, but with a key another `project` is 403
-  kBody,          // the body's `project`; with a key blank is 400 and another one 403
-  kBodyOrKey,     // the same, but with a key blank means the key's
-  kBodyExact,     // the same, but with a key blank is 403, as another one
+  kBody,          // the body's `project`; with a key blank means the key's, and another one is 403
   kPath,          // the path's {project}; with a key another one is 403
 };
 

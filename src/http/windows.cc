@@ -78,7 +78,7 @@ bool IsBlank(const std::optional<std::string>& text) {
 
 awaitable<Result<Response>> PostWindow(App& app, Request& request) {
   IL_CO_TRY(PutRequest body, DecodeBody<PutRequest>(request));
-  if (IsBlank(body.project) || IsBlank(body.window_uuid) || IsBlank(body.agent_id)) {
+  if (request.project->empty() || IsBlank(body.window_uuid) || IsBlank(body.agent_id)) {
     co_return Error(Errc::kInvalidArgument,
                     "Say in which project which agent sits in which window: the body needs "
                     "project, window_uuid and agent_id.")
@@ -182,7 +182,7 @@ constexpr std::array kRoutes = {
           .path = "/api/windows",
           .handler = PostWindow,
           .summary = "Say which agent sits in which terminal. Takes over a window with that UUID.",
-          .project = ProjectFrom::kBodyOrKey,
+          .project = ProjectFrom::kBody,
           .body = BodyKind::kJson,
           .bad_json = "invalid JSON",
           .body_schema = json::SchemaOf<PutRequest>,
