@@ -9,6 +9,7 @@
 #include "http/admission.h"
 #include "http/app.h"
 #include "http/metrics.h"
+#include "http/misspelt.h"
 #include "http/path.h"
 #include "http/prepare.h"
 
@@ -81,21 +82,30 @@ Located Locate(const Router& router, Request& request) {
   return {.route = match.route};
 }
 
+Result<void> CheckFields(const Router& router, const Route& route, const Request& request) {
+  const json::Value* const schema = router.BodySchema(route);
+  if (schema == nullptr || request.json == nullptr) return {};
+  return RefuseMisspelt(*request.json, *schema);
+}
+
 // Who asks, then what the row asks for, then the handler.
-boost::asio::awaitable<Result<Response>> Serve(const Route& route, App& app, Request& request) {
+boost::asio::awaitable<Result<Response>> Serve(const Router& router, const Route& route, App& app,
+                                               Request& request) {
   IL_CO_TRY(Admitted admitted, Admit(route, app, request));
   if (!admitted.token.empty()) {
     IL_CO_TRY_VOID(co_await FindAgentOfToken(app, admitted));
   }
   request.caller = std::move(admitted.caller);
   IL_CO_TRY_VOID(Prepare(route, request, app.access));
+  IL_CO_TRY_VOID(CheckFields(router, route, request));
   co_return co_await route.handler(app, request);
 }
 
-boost::asio::awaitable<Response> Run(const Route& route, App& app, Request& request) {
+boost::asio::awaitable<Response> Run(const Router& router, const Route& route, App& app,
+                                     Request& request) {
   std::string what;
   try {
-    auto served = co_await Serve(route, app, request);
+    auto served = co_await Serve(router, route, app, request);
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
       app.log.Error("a handler failed", {{"route", route.path}, {"what", response.fault}});
@@ -117,7 +127,7 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
   const Method method = request.method;
   Located located = Locate(router, request);
   Response response = std::move(located.answer);
-  if (located.route != nullptr) response = co_await Run(*located.route, app, request);
+  if (located.route != nullptr) response = co_await Run(router, *located.route, app, request);
   app.metrics.Record(located.route, method, response.status, app.metrics.Now() - began);
   co_return response;
 }

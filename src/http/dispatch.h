@@ -15,6 +15,7 @@ namespace interlock::http {
 // - the route is found (404, 405 with Allow)
 // - the caller is let in (http/admission.h: 401, 403)
 // - what the route's row asks for is there (http/prepare.h: 400, 403)
+// - no field of the body is misspelt (http/misspelt.h: 400)
 // - the handler runs
 //
 // An Error becomes an answer here, and whatever a handler throws a 500; the connection goes on.

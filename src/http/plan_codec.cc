@@ -179,12 +179,18 @@ Value NewPlanSchema(domain::PlanKind kind) {
         std::move(schema),
         {field.name, std::move(one), IsRequired(field) ? Need::kRequired : Need::kOptional});
   }
+  if (info.locking == PlanInfo::Locking::kVersion) {
+    schema =
+        json::WithMember(std::move(schema), {"version", json::IntegerSchema(), Need::kOptional});
+  }
   return Times(std::move(schema), info, Need::kOptional);
 }
 
 Value PlanChangeSchema(domain::PlanKind kind, PlanBody as) {
   const PlanInfo& info = InfoOf(kind);
-  Value schema = json::ObjectSchema({{"project", json::StringSchema(), Need::kOptional}});
+  // The path names the plan; clients send its id and its times with the rest of it.
+  Value schema = json::ObjectSchema({{"id", json::StringSchema(), Need::kOptional},
+                                     {"project", json::StringSchema(), Need::kOptional}});
   if (info.locking == PlanInfo::Locking::kVersion) {
     schema = json::WithMember(std::move(schema), {"version", json::IntegerSchema(1)});
   }
@@ -194,7 +200,7 @@ Value PlanChangeSchema(domain::PlanKind kind, PlanBody as) {
     if (nullable) one = json::NullableSchema(std::move(one));
     schema = json::WithMember(std::move(schema), {field.name, std::move(one), Need::kOptional});
   }
-  return schema;
+  return Times(std::move(schema), info, Need::kOptional);
 }
 
 }  // namespace interlock::http

@@ -189,7 +189,6 @@ Result<std::string> FindActor(const Route& route, const Request& request) {
 Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rules) {
   // Whom the request does not name, the handler may still find: the only recipient of a message.
   if (rules.require_agent_token && domain::Trim(request.actor).empty()) {
-  IL_TRY_VOID(RefuseWrongParameters(route, request));
     return Error(Errc::kForbidden,
                  "This server wants proof of who writes (--require-agent-token), and the request "
                  "names no agent: name your own, and send its token as X-Agent-Token.")
@@ -202,6 +201,7 @@ Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rul
 
 Result<void> Prepare(const Route& route, Request& request, const auth::AccessRules& rules) {
   IL_TRY(request.query_fields, ParseQuery(request.query));
+  IL_TRY_VOID(RefuseWrongParameters(route, request));
   IL_TRY_VOID(RefuseBlankParams(request));
   auto json = ParseBody(route.body, request.body);
   if (!json.ok() && !route.bad_json.empty()) {

@@ -140,14 +140,18 @@ TEST(PrepareTest, TheProjectIsFoundWhereTheRowSaysAndHeldAgainstTheKey) {
       {kBody, "mine", "mine", "mine"},
       {kBody, " mine ", "mine", "mine"},
       {kBody, "other", "other", "403 project_mismatch"},
-      {kBody, "", "", "400 project_required"},
-      {kBody, " ", "", "400 project_required"},
-      {kBodyOrKey, "mine", "mine", "mine"},
-      {kBodyOrKey, "other", "other", "403 project_mismatch"},
-      {kBodyOrKey, " ", "", "mine"},
-      {kBodyExact, " mine ", "mine", "mine"},
-      {kBodyExact, "other", "other", "403 project_mismatch"},
-      {kBodyExact, "", "", "403 project_mismatch"},
+      {kBody, "", "", "mine"},
+      {kBody, " ", "", "mine"},
+      {kPath, "mine", "mine", "mine"},
+      {kPath, " other ", "other", "403 project_mismatch"},
+      {kPath, " ", "400 invalid_request", "400 invalid_request"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(Found(c.from, auth::Caller::Mode::kLocal, c.sent), c.local) << c.sent;
+    EXPECT_EQ(Found(c.from, auth::Caller::Mode::kKey, c.sent), c.key) << c.sent;
+  }
+}
+
 // "" when the query is fine, else the field of the 400.
 std::string RefusedParameter(std::string query) {
   static constexpr QueryParameter kQuery[] = {
@@ -186,17 +190,6 @@ TEST(PrepareTest, AQueryBooleanIsTrueOrFalse) {
   }
   EXPECT_EQ(RefusedParameter("flag=true"), "");
   EXPECT_EQ(RefusedParameter("flag=false"), "");
-}
-
-      {kBodyExact, " ", "", "403 project_mismatch"},
-      {kPath, "mine", "mine", "mine"},
-      {kPath, " other ", "other", "403 project_mismatch"},
-      {kPath, " ", "400 invalid_request", "400 invalid_request"},
-  };
-  for (const auto& c : kCases) {
-    EXPECT_EQ(Found(c.from, auth::Caller::Mode::kLocal, c.sent), c.local) << c.sent;
-    EXPECT_EQ(Found(c.from, auth::Caller::Mode::kKey, c.sent), c.key) << c.sent;
-  }
 }
 
 TEST(PrepareTest, BadJsonIsAnsweredWithItsPlace) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "json/value.h"
 
 namespace interlock::http {
 namespace {
@@ -37,7 +38,12 @@ constexpr int kLeadMax = 2;
 
 Router::Router(std::span<const Route> routes) : routes_(routes) {
   entries_.reserve(routes.size());
-  for (const Route& route : routes) entries_.push_back(Parse(route));
+  for (const Route& route : routes) {
+    entries_.push_back(Parse(route));
+    body_schemas_.push_back(route.body_schema == nullptr
+                                ? nullptr
+                                : std::make_shared<const json::Value>(route.body_schema()));
+  }
   // Equal shapes stay in the order of the table.
   std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
     return MoreLiteral(a, b) || (!MoreLiteral(b, a) && a.route < b.route);

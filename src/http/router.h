@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,12 @@ class Router {
 
   std::span<const Route> routes() const { return routes_; }
 
+  // The schema of the body that a route takes; nullptr when it takes none.
+  // REQUIRES: `route` is one of routes().
+  const json::Value* BodySchema(const Route& route) const {
+    return body_schemas_[static_cast<std::size_t>(&route - routes_.data())].get();
+  }
+
  private:
   struct Segment {
     enum class Kind : std::uint8_t { kLiteral, kOne, kRest };  // from most to least literal
@@ -75,7 +82,8 @@ class Router {
   static Match FindAmong(const Entries& entries, Fit fit, Method method, const Path& path);
 
   std::span<const Route> routes_;
-  std::vector<Entry> entries_;  // most literal first
+  std::vector<std::shared_ptr<const json::Value>> body_schemas_;  // in the order of routes_
+  std::vector<Entry> entries_;                                    // most literal first
   // Of each lead: the entries that have it, or a beginning of it, in the same order.
   std::unordered_map<std::string_view, Entries> by_lead_;
 };
