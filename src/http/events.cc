@@ -81,6 +81,7 @@ constexpr std::array kQuery = {
 };
 
 constexpr std::array kFailures = {
+    kCursorAhead,
     Failure{410,
             "cursor_expired: events after since_cursor are no longer kept; oldest_cursor is "
             "the first one that is."},

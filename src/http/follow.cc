@@ -1,5 +1,7 @@
 #include "http/follow.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <boost/asio/awaitable.hpp>
 #include <memory>
@@ -116,6 +118,25 @@ class Following final : public Upgrade {
   std::unique_ptr<service::Follower> follower_;
 };
 
+// One whose cursor is beyond the end of the log. Browsers show a client the code of a close, but
+// not the status of a refused handshake, so it is let in and told.
+class Ahead final : public Upgrade {
+ public:
+  Ahead(std::string key, domain::Cursor newest) : Upgrade(std::move(key)), newest_(newest) {}
+
+  asio::awaitable<CloseReason> Run(WebSocket& /*socket*/) override {
+    co_return CloseReason{CloseCode::kAhead,
+                          fmt::format("cursor_ahead: the log ends at cursor {}. Read the state "
+                                      "anew, then follow from there.",
+                                      newest_)};
+  }
+  std::optional<CloseReason> OnText(std::string_view /*text*/) override { return std::nullopt; }
+  void OnEnd() override {}
+
+ private:
+  const domain::Cursor newest_;
+};
+
 std::vector<std::string> SplitTypes(std::string_view list) {
   std::vector<std::string> types;
   while (!list.empty()) {
@@ -143,9 +164,14 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
                                 .since = request.QueryNumber("since_cursor"),
                                 .types = SplitTypes(request.Query("types"))};
   auto follower = co_await app.feed.Follow(std::move(wanted));
-  if (!follower.ok()) co_return std::move(follower).error();
   Response response;
   response.status = 101;
+  if (!follower.ok()) {
+    const std::optional<domain::Cursor> newest = service::NewestIfAhead(follower.error());
+    if (!newest) co_return std::move(follower).error();
+    response.upgrade = std::make_shared<Ahead>(*std::move(key), *newest);
+    co_return response;
+  }
   response.upgrade = std::make_shared<Following>(*std::move(key), *std::move(follower),
                                                  std::move(request.caller), app.keys);
   co_return response;

@@ -17,8 +17,8 @@ struct Route;
 //
 // Close codes of ours: 1001 the server stops, 1003 binary message, 1007 not JSON, 1008 more types
 // than a filter holds, or a key that was withdrawn, 1009 message too large, 1011 the log could not
-// be read, 1013 the consumer is too slow. After 1001, 1011 and 1013 it may resume behind the last
-// cursor it got.
+// be read, 1013 the consumer is too slow, 4409 since_cursor is beyond the end of the log. After
+// 1001, 1011 and 1013 it may resume behind the last cursor it got.
 std::span<const Route> FollowRoutes();
 
 }  // namespace interlock::http

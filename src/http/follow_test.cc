@@ -184,6 +184,21 @@ TEST_F(FollowTest, AnExpiredCursorIs410AndNamesTheOldest) {
   EXPECT_THAT(Receive(oldest, 2), ElementsAre(4, 5));
 }
 
+TEST_F(FollowTest, CursorBeyondTheLogClosesWith4409AndNamesTheNewest) {
+  Serve();
+  AppendMany(2, "p");
+  for (const char* ahead : {"3", "9223372036854775807"}) {
+    WsClient client = Connect(std::string("&since_cursor=") + ahead);
+    ASSERT_TRUE(client.open()) << ahead;
+    EXPECT_FALSE(client.ReadText());
+    EXPECT_EQ(client.close_code(), 4409) << ahead;
+    EXPECT_THAT(client.close_reason(), HasSubstr("cursor_ahead: the log ends at cursor 2."));
+  }
+  WsClient at_the_end = Connect("&since_cursor=2");
+  AppendMany(1, "p");
+  EXPECT_THAT(Receive(at_the_end, 1), ElementsAre(3));
+}
+
 TEST_F(FollowTest, FiltersAreSetByTheQueryAndChangedByMessages) {
   Serve();
   WsClient client = Connect("&types=a,%20b,");

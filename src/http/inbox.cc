@@ -86,6 +86,8 @@ constexpr std::array kStaleAcksQuery = {
     kMaxBytes,
 };
 
+constexpr std::array kFailures = {kCursorAhead};
+
 constexpr std::array kRoutes = {
     Route{.method = Method::kGet,
           .path = "/api/inbox/{agent...}",
@@ -93,7 +95,8 @@ constexpr std::array kRoutes = {
           .summary = "A page of the mail that came to an agent, oldest first.",
           .project = ProjectFrom::kQuery,
           .answer_schema = MessagePageSchema,
-          .query = kInboxQuery},
+          .query = kInboxQuery,
+          .failures = kFailures},
     Route{.method = Method::kGet,
           .path = "/api/inbox/{agent...}/counts",
           .handler = GetCounts,

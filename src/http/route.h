@@ -75,6 +75,12 @@ struct Failure {
   std::string_view meaning;
 };
 
+// Of every read that takes a cursor.
+inline constexpr Failure kCursorAhead = {
+    409,
+    "`cursor_ahead`: the cursor is beyond the end of the log, which `newest` names; the database "
+    "is another one or was restored."};
+
 // Makes the JSON Schema of a body: json::SchemaOf<T> of json/schema.h.
 using SchemaFn = json::Value (*)();
 

@@ -88,6 +88,8 @@ constexpr std::array kThreadQuery = {
         "End the page before its messages are longer than this; it then says \"more\":true."},
 };
 
+constexpr std::array kFailures = {kCursorAhead};
+
 constexpr std::array kRoutes = {
     Route{.method = Method::kGet,
           .path = "/api/threads",
@@ -95,14 +97,16 @@ constexpr std::array kRoutes = {
           .summary = "The threads that an agent takes part in, newest first.",
           .project = ProjectFrom::kQuery,
           .answer_schema = ThreadListSchema,
-          .query = kListQuery},
+          .query = kListQuery,
+          .failures = kFailures},
     Route{.method = Method::kGet,
           .path = "/api/threads/{id...}",
           .handler = GetThread,
           .summary = "The messages of a thread, oldest first.",
           .project = ProjectFrom::kQuery,
           .answer_schema = ThreadSchema,
-          .query = kThreadQuery},
+          .query = kThreadQuery,
+          .failures = kFailures},
 };
 
 }  // namespace

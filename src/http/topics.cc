@@ -36,6 +36,8 @@ constexpr std::array kQuery = {
         "End the page before its messages are longer than this; it then says \"more\":true."},
 };
 
+constexpr std::array kFailures = {kCursorAhead};
+
 constexpr std::array kRoutes = {
     Route{.method = Method::kGet,
           .path = "/api/topics/{project}/{topic...}",
@@ -43,7 +45,8 @@ constexpr std::array kRoutes = {
           .summary = "What was sent under a topic of a project, oldest first.",
           .project = ProjectFrom::kPath,
           .answer_schema = MessagePageSchema,
-          .query = kQuery},
+          .query = kQuery,
+          .failures = kFailures},
 };
 
 }  // namespace

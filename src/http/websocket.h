@@ -14,9 +14,9 @@
 
 namespace interlock::http {
 
-// The codes of RFC 6455 that we send ourselves. Broken framing is 1002, text that is not UTF-8
-// 1007, and a message beyond Limits::ws_message_bytes_max 1009; whoever uses a WebSocket need not
-// care about these.
+// The codes that we send ourselves, of RFC 6455 and one of our own. Broken framing is 1002, text
+// that is not UTF-8 1007, and a message beyond Limits::ws_message_bytes_max 1009; whoever uses a
+// WebSocket need not care about these.
 enum class CloseCode : std::uint16_t {
   kGoingAway = 1001,    // the server stops
   kUnsupported = 1003,  // a binary message
@@ -24,6 +24,7 @@ enum class CloseCode : std::uint16_t {
   kPolicy = 1008,       // what the peer asks for, or whether it may ask at all
   kInternal = 1011,
   kTryAgainLater = 1013,  // the peer was too slow; it may come back and resume
+  kAhead = 4409,          // cursor_ahead, which is status 409 of other reads
 };
 
 struct CloseReason {

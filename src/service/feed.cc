@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "events/hub.h"
@@ -87,6 +88,11 @@ FollowEnd WhyEnded(const Error& error) {
   if (error.slug() == kStoppingSlug) return FollowEnd::kStopping;
   if (error.code() == Errc::kCancelled) return FollowEnd::kClosed;
   return FollowEnd::kFailed;
+}
+
+std::optional<Cursor> NewestIfAhead(const Error& error) {
+  if (error.slug() != store::kCursorAheadSlug) return std::nullopt;
+  return std::get<std::int64_t>(error.details().front().second);
 }
 
 struct Feed::Parts {
@@ -303,7 +309,10 @@ awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request)
     since = std::max<Cursor>(*since, 0);
     auto check = [parts, cursor = *since](Storage::Done done) {
       return parts->storage.Read(
-          [cursor](db::Connection& connection) { return store::RefuseExpired(connection, cursor); },
+          [cursor](db::Connection& connection) -> Result<void> {
+            IL_TRY_VOID(store::RefuseExpired(connection, cursor));
+            return store::RefuseAhead(connection, cursor);
+          },
           std::move(done));
     };
     IL_CO_TRY_VOID(co_await Await<void>(std::move(check)));

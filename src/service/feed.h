@@ -48,6 +48,9 @@ enum class FollowEnd : std::uint8_t {
 };
 FollowEnd WhyEnded(const Error& error);
 
+// The end of the log, when `error` refuses a cursor that is beyond it; nothing for other errors.
+std::optional<domain::Cursor> NewestIfAhead(const Error& error);
+
 // One consumer of the log. Belongs to the strand of the coroutine that calls Next(): every function
 // is called there.
 //
@@ -127,10 +130,11 @@ class Feed {
   void Start(domain::Cursor newest);
 
   // kGone, slug cursor_expired, detail oldest_cursor: events after `since` are pruned already.
+  // kConflict, slug cursor_ahead, detail newest: `since` is beyond the end of the log.
   // kUnavailable: the server stops. Otherwise what storage says.
   boost::asio::awaitable<Result<std::unique_ptr<Follower>>> Follow(FollowRequest request);
 
-  // kGone as above.
+  // kGone and kConflict as above.
   boost::asio::awaitable<Result<EventPage>> Page(EventPageRequest request);
 
   // An event that is in no log (its cursor is 0): only who follows right now hears of it.

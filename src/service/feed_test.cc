@@ -73,12 +73,18 @@ TEST_F(FeedTest, ZeroIsFromTheOldestAndNoCursorIsOnlyWhatIsNew) {
   EXPECT_THAT(Take(*fresh, 1), ElementsAre(3));
 }
 
-TEST_F(FeedTest, ACursorAheadOfTheLogHearsOnlyWhatComesAfterIt) {
+TEST_F(FeedTest, CursorAheadOfTheLogIsRefusedWithTheNewest) {
   Open();
+  AppendMany(2, "p");
+  const auto refused = Run(feed_->Follow({.project = "q", .since = 3}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().slug(), "cursor_ahead");
+  EXPECT_EQ(NewestIfAhead(refused.error()), 2);
+  EXPECT_EQ(Run(feed_->Page({.project = "p", .since = 3})).error().slug(), "cursor_ahead");
+  EXPECT_EQ(feed_->stats().followers, 0U);
+  const auto follower = Follow({.project = "p", .since = 2});
   AppendMany(1, "p");
-  const auto follower = Follow({.project = "p", .since = 3});
-  AppendMany(3, "p");
-  EXPECT_THAT(Take(*follower, 1), ElementsAre(4));
+  EXPECT_THAT(Take(*follower, 1), ElementsAre(3));
 }
 
 TEST_F(FeedTest, AServerThatStartsOnAnOldLogTakesItAsPublished) {

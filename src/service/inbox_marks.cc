@@ -22,7 +22,7 @@ bool InboxMarks::EndsBy(std::string_view project, std::string_view agent, domain
   const std::string key = Key(project, agent);
   MutexLock lock(mutex_);
   const auto mark = marks_.find(key);
-  return mark != marks_.end() && mark->second <= cursor;
+  return mark != marks_.end() && mark->second <= cursor && cursor <= seen_;
 }
 
 void InboxMarks::Delivered(std::string_view project, std::string_view agent,
@@ -37,6 +37,7 @@ void InboxMarks::Learn(std::string_view project, std::string_view agent, domain:
   if (project.size() + agent.size() > kNameBytesMax) return;
   std::string key = Key(project, agent);
   MutexLock lock(mutex_);
+  seen_ = std::max(seen_, end.seen);
   if (end.seen >= forgotten_) Raise(std::move(key), end.last);
 }
 

@@ -24,6 +24,9 @@ namespace interlock::service {
 // (3) Marks of inboxes that are there never sink.
 // (4) What is kept is bounded, whatever anybody asks for: inboxes in number, and their names in
 //     length. One with a longer name than any mail can be delivered to is looked up each time.
+// (5) A cursor is answered only up to the newest that a read has seen: only the log can tell
+// whether
+//     one beyond that is ahead of the log, and what was delivered may yet be rolled back.
 class InboxMarks : public domain::DeliveryListener {
  public:
   static constexpr std::size_t kInboxesMax = 16'384;
@@ -31,7 +34,8 @@ class InboxMarks : public domain::DeliveryListener {
   // More inboxes than that are all forgotten, and learnt anew.
   explicit InboxMarks(std::size_t inboxes_max = kInboxesMax) : inboxes_max_(inboxes_max) {}
 
-  // True: nothing stands in the inbox after `cursor`. False: ask the database.
+  // True: nothing stands in the inbox after `cursor`, and the log reaches it. False: ask the
+  // database.
   bool EndsBy(std::string_view project, std::string_view agent, domain::Cursor cursor)
       IL_EXCLUDES(mutex_);
 
@@ -50,6 +54,7 @@ class InboxMarks : public domain::DeliveryListener {
   Mutex mutex_;
   domain::Cursor delivered_ IL_GUARDED_BY(mutex_) = 0;  // the last
   domain::Cursor forgotten_ IL_GUARDED_BY(mutex_) = 0;  // the last, see (2)
+  domain::Cursor seen_ IL_GUARDED_BY(mutex_) = 0;       // the newest that any read saw, see (5)
   std::unordered_map<std::string, domain::Cursor> marks_ IL_GUARDED_BY(mutex_);
 };
 

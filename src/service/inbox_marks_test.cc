@@ -19,6 +19,8 @@ TEST(InboxMarksTest, OfAnUnknownInboxNothingIsKnown) {
 TEST(InboxMarksTest, AnInboxEndsWithWhatWasDelivered) {
   InboxMarks marks;
   marks.Delivered("p", "a", 5);
+  EXPECT_FALSE(marks.EndsBy("p", "a", 5)) << "the delivery may yet be rolled back";
+  marks.Learn("q", "b", {.last = 0, .seen = 6});
   EXPECT_FALSE(marks.EndsBy("p", "a", 4));
   EXPECT_TRUE(marks.EndsBy("p", "a", 5));
   EXPECT_TRUE(marks.EndsBy("p", "a", 6));
@@ -31,6 +33,17 @@ TEST(InboxMarksTest, AnInboxEndsWhereAReadFoundItsEnd) {
   marks.Learn("p", "a", {.last = 7, .seen = 8});
   EXPECT_FALSE(marks.EndsBy("p", "a", 6));
   EXPECT_TRUE(marks.EndsBy("p", "a", 7));
+  EXPECT_TRUE(marks.EndsBy("p", "a", 8));
+}
+
+TEST(InboxMarksTest, CursorBeyondWhatAnyReadSawIsLeftToTheDatabase) {
+  InboxMarks marks;
+  marks.Learn("p", "a", {.last = 7, .seen = 8});
+  EXPECT_FALSE(marks.EndsBy("p", "a", 9));
+  marks.Delivered("p", "b", 9);
+  EXPECT_FALSE(marks.EndsBy("p", "a", 9));
+  marks.Learn("p", "b", {.last = 9, .seen = 9});
+  EXPECT_TRUE(marks.EndsBy("p", "a", 9));
 }
 
 TEST(InboxMarksTest, AReadThatMissedADeliveryDoesNotHideIt) {
@@ -76,6 +89,7 @@ TEST(InboxMarksTest, AKnownInboxIsNotTooMany) {
   marks.Delivered("p", "a", 1);
   marks.Delivered("p", "b", 2);
   marks.Delivered("p", "a", 3);
+  marks.Learn("p", "a", {.last = 3, .seen = 3});
   EXPECT_TRUE(marks.EndsBy("p", "b", 2));
   EXPECT_TRUE(marks.EndsBy("p", "a", 3));
 }

@@ -81,11 +81,16 @@ Result<Mail::Delivery> MailTest::Broadcast(Mail::Announcement announcement) {
   return RunHere(mail_->Broadcast(std::move(announcement)));
 }
 
-MailTest::Texts MailTest::ReadInbox(domain::InboxQuery query) {
+Result<MailTest::Texts> MailTest::TryReadInbox(domain::InboxQuery query) {
   const auto sink = std::make_shared<IdSink>();
-  const Result<void> read = RunHere(mailbox_->ReadInbox(std::move(query), sink));
+  IL_TRY_VOID(RunHere(mailbox_->ReadInbox(std::move(query), sink)));
+  return sink->ids();
+}
+
+MailTest::Texts MailTest::ReadInbox(domain::InboxQuery query) {
+  const Result<Texts> read = TryReadInbox(std::move(query));
   EXPECT_TRUE(read.ok()) << read.error();
-  return read.ok() ? sink->ids() : Texts();
+  return read.ok() ? *read : Texts();
 }
 
 void MailTest::Write(const std::function<Result<void>(db::Transaction&)>& fn) {

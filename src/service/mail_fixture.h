@@ -38,7 +38,9 @@ class MailTest : public ::testing::Test {
   // These wait for the answer; any thread may call them.
   Result<Mail::Delivery> Send(Mail::Draft draft);
   Result<Mail::Delivery> Broadcast(Mail::Announcement announcement);
-  // The ids of an agent's mail; fails the test when it cannot be read.
+  // The ids of an agent's mail.
+  Result<Texts> TryReadInbox(domain::InboxQuery query);
+  // The same; fails the test when it cannot be read.
   Texts ReadInbox(domain::InboxQuery query);
 
   // A living agent, or another policy for one that is there.

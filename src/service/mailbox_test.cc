@@ -50,11 +50,17 @@ TEST_F(PollingTest, WhatCameForOthersDisturbsNobody) {
   EXPECT_EQ(ReadsOf(0), 0U);
 }
 
-TEST_F(PollingTest, APlaceBeyondTheLogTeachesNothingAboutIt) {
-  EXPECT_EQ(ReadsOf(1'000'000), 1U);
+TEST_F(PollingTest, CursorBeyondTheLogIsRefusedAlsoWhenNothingIsNew) {
+  const auto poll_ahead = [this](domain::Cursor after) {
+    const auto read = TryReadInbox({.project = "p", .agent = "a", .after = after, .limit = 9});
+    return read.ok() ? "answered" : std::string(read.error().slug());
+  };
+  EXPECT_EQ(poll_ahead(1'000'000), "cursor_ahead");
   const auto sent = SendTo("a", "m1");
   EXPECT_THAT(Poll(0), ElementsAre("m1"));
   EXPECT_EQ(ReadsOf(sent->cursor), 0U);
+  EXPECT_EQ(poll_ahead(sent->cursor + 1), "cursor_ahead");
+  EXPECT_EQ(poll_ahead(1'000'000), "cursor_ahead");
 }
 
 TEST_F(PollingTest, APageThatIsFullSaysNothingOfTheEnd) {

@@ -181,6 +181,23 @@ Result<void> RefuseExpired(db::Connection& connection, domain::Cursor cursor) {
       .WithDetail("oldest_cursor", oldest.value_or(pruned + 1));
 }
 
+Error CursorAhead(domain::Cursor cursor, domain::Cursor newest) {
+  return Error(Errc::kConflict,
+               fmt::format("The cursor {} is beyond the end of the log, which is {}: the database "
+                           "is another one, or was restored. Read the state anew and go on from "
+                           "cursor {}.",
+                           cursor, newest, newest))
+      .WithSlug("cursor_ahead")
+      .WithDetail("newest", newest);
+}
+
+Result<void> RefuseAhead(db::Connection& connection, domain::Cursor cursor) {
+  if (cursor <= 0) return {};
+  IL_TRY(const domain::Cursor newest, NewestCursor(connection));
+  if (cursor > newest) return CursorAhead(cursor, newest);
+  return {};
+}
+
 Result<EventChunk> ReadEvents(db::Connection& connection, const EventQuery& query) {
   IL_CHECK(query.events_max > 0 && query.rows_max > 0);
   IL_CHECK(!query.recipient || query.project);
@@ -197,6 +214,7 @@ Result<EventChunk> ReadEvents(db::Connection& connection, const EventQuery& quer
   EventChunk chunk = std::move(collector).Take();
   if (ended && !stopped) {
     IL_TRY(const domain::Cursor newest, NewestCursor(connection));
+    if (query.after > newest) return CursorAhead(query.after, newest);
     chunk.reached = std::max(chunk.reached, std::min(newest, query.through));
     chunk.ended = true;
   }

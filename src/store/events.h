@@ -33,6 +33,14 @@ Result<domain::Cursor> NewestCursor(db::Connection& connection);
 // removed. Never for 0, which means from the oldest one kept.
 Result<void> RefuseExpired(db::Connection& connection, domain::Cursor cursor);
 
+// The refusal of a cursor beyond `newest`, the end of the log: the cursor is from another database,
+// or from before this one was restored. kConflict, slug kCursorAheadSlug, with the detail newest.
+inline constexpr std::string_view kCursorAheadSlug = "cursor_ahead";
+Error CursorAhead(domain::Cursor cursor, domain::Cursor newest);
+
+// Refuses such a cursor. Never 0, nor one whose events are removed.
+Result<void> RefuseAhead(db::Connection& connection, domain::Cursor cursor);
+
 // Which events, and how much work to do for them.
 struct EventQuery {
   std::optional<std::string> project = {};  // nothing = of every project
@@ -54,7 +62,8 @@ struct EventChunk {
   bool ended = false;  // nothing is left of the range
 };
 
-// The events after `after`, in the order of cursors. kGone as RefuseExpired() says.
+// The events after `after`, in the order of cursors. kGone as RefuseExpired() says, kConflict as
+// RefuseAhead() does.
 Result<EventChunk> ReadEvents(db::Connection& connection, const EventQuery& query);
 
 // An event with the agents who received the message that it tells of, if it is message.created.

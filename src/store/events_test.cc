@@ -117,7 +117,7 @@ TEST_F(EventsTest, AReaderThatFindsNothingMoreStandsAtTheEndOfTheLog) {
   EXPECT_TRUE(chunk.ended);
   EXPECT_EQ(chunk.reached, 3);  // else a quiet project's readers would expire with the others' rows
   EXPECT_EQ(Read({.project = "p", .through = 2}).reached, 2);
-  EXPECT_EQ(Read({.after = 77}).reached, 77);
+  EXPECT_EQ(Read({.after = 3}).reached, 3);
 }
 
 TEST_F(EventsTest, PagesOfAnySizeAddUpToTheLog) {
@@ -284,6 +284,33 @@ TEST_F(EventsTest, ACursorExpiresExactlyWhenSomethingAfterItIsGone) {
   }
   EXPECT_THAT(Cursors({}), ElementsAre(6, 7, 8, 9, 10));
   EXPECT_THAT(Cursors({.after = 5}), ElementsAre(6, 7, 8, 9, 10));
+}
+
+TEST_F(EventsTest, CursorBeyondTheEndOfTheLogIsAheadAndNoOtherIs) {
+  EXPECT_TRUE(RefuseAhead(connection(), 0).ok());
+  EXPECT_FALSE(RefuseAhead(connection(), 1).ok());
+  for (int i = 0; i < 3; ++i) Append("p");
+  EXPECT_TRUE(RefuseAhead(connection(), 3).ok());
+  EXPECT_TRUE(ReadEvents(connection(), {.project = "q", .after = 3}).ok());
+  for (const Cursor ahead : {Cursor{4}, std::numeric_limits<Cursor>::max()}) {
+    const Result<void> refused = RefuseAhead(connection(), ahead);
+    ASSERT_FALSE(refused.ok()) << ahead;
+    EXPECT_EQ(refused.error().http_status(), 409);
+    EXPECT_EQ(refused.error().slug(), "cursor_ahead");
+    ASSERT_EQ(refused.error().details().size(), 1U);
+    EXPECT_EQ(refused.error().details()[0].first, "newest");
+    EXPECT_EQ(refused.error().details()[0].second, Error::Value(3));
+    EXPECT_EQ(ReadEvents(connection(), {.after = ahead}).error().slug(), "cursor_ahead");
+    EXPECT_EQ(ReadEvents(connection(), {.project = "p", .after = ahead}).error().slug(),
+              "cursor_ahead");
+  }
+}
+
+TEST_F(EventsTest, CursorOfRemovedEventsIsNotAhead) {
+  AppendAndPrune(3, 3);
+  EXPECT_TRUE(RefuseAhead(connection(), 3).ok());
+  EXPECT_TRUE(ReadEvents(connection(), {.after = 3}).ok());
+  EXPECT_EQ(ReadEvents(connection(), {.after = 4}).error().details().at(0).second, Error::Value(3));
 }
 
 TEST_F(EventsTest, AnEmptiedLogKeepsItsPlaceAndGivesNoCursorTwice) {

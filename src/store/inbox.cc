@@ -134,7 +134,9 @@ Result<std::optional<domain::InboxEnd>> ReadInbox(db::Connection& connection,
   }
   if (page.count() == query.limit || page.full()) return std::optional<domain::InboxEnd>();
   IL_TRY(const domain::Cursor newest, NewestCursor(connection));
-  const domain::Cursor last = page.count() > 0 ? page.last() : std::min(query.after, newest);
+  // A cursor with a message after it cannot be ahead.
+  if (page.count() == 0 && query.after > newest) return CursorAhead(query.after, newest);
+  const domain::Cursor last = page.count() > 0 ? page.last() : query.after;
   return std::optional(domain::InboxEnd{.last = last, .seen = newest});
 }
 

@@ -13,7 +13,7 @@ namespace interlock::store {
 
 // A page of an agent's mail, by rising cursor. Costs what the page costs, however much mail there
 // is before and behind it, and in how many projects. Returns where the inbox ends, if the page
-// reaches that.
+// reaches that. kConflict as RefuseAhead() of store/events.h says.
 // REQUIRES: the connection reads one snapshot throughout.
 Result<std::optional<domain::InboxEnd>> ReadInbox(db::Connection& connection,
                                                   const domain::InboxQuery& query,

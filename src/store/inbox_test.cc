@@ -55,7 +55,31 @@ TEST_F(InboxTest, PagesFollowEachOtherWithoutGapOrDouble) {
   EXPECT_THAT(page(cursors[1]), ElementsAre("m3", "m4"));
   EXPECT_THAT(page(cursors[3]), ElementsAre("m5"));
   EXPECT_THAT(page(cursors[4]), IsEmpty());
-  EXPECT_THAT(page(std::numeric_limits<domain::Cursor>::max()), IsEmpty());
+}
+
+TEST_F(InboxTest, CursorBeyondTheLogIsRefusedAndOneBeyondTheInboxIsNot) {
+  Send();
+  const domain::Cursor newest = Send({.project = "q", .topic = "build"});
+  const auto read = [&](const domain::InboxQuery& query) {
+    KeepingSink sink;
+    return ReadInbox(connection(), query, sink);
+  };
+  const auto inbox = [](std::optional<std::string> project, domain::Cursor after) {
+    return domain::InboxQuery{
+        .project = std::move(project), .agent = "a", .after = after, .limit = 9};
+  };
+  for (const std::optional<std::string>& project : {std::optional<std::string>("p"), {}}) {
+    EXPECT_TRUE(read(inbox(project, newest)).ok());
+    for (const domain::Cursor ahead : {newest + 1, std::numeric_limits<domain::Cursor>::max()}) {
+      EXPECT_EQ(read(inbox(project, ahead)).error().slug(), "cursor_ahead") << ahead;
+    }
+  }
+  KeepingSink sink;
+  EXPECT_EQ(ReadTopic(connection(),
+                      {.project = "q", .topic = "build", .after = newest + 1, .limit = 9}, sink)
+                .error()
+                .slug(),
+            "cursor_ahead");
 }
 
 TEST_F(InboxTest, EverybodyAddressedHasItOnceAndKnowsHow) {

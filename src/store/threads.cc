@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/utf8.h"
+#include "store/events.h"
 #include "store/message_view.h"
 
 namespace interlock::store {
@@ -43,6 +44,7 @@ std::string_view Beginning(std::string_view body) {
 
 Result<std::vector<domain::ThreadSummary>> ListThreads(db::Connection& connection,
                                                        const domain::ThreadsQuery& query) {
+  IL_TRY_VOID(RefuseAhead(connection, query.before.value_or(0)));
   std::vector<domain::ThreadSummary> threads;
   const domain::Cursor before = query.before.value_or(std::numeric_limits<domain::Cursor>::max());
   IL_TRY_VOID(connection.ForEach(
@@ -61,6 +63,7 @@ Result<std::vector<domain::ThreadSummary>> ListThreads(db::Connection& connectio
 
 Result<void> ReadThread(db::Connection& connection, const domain::ThreadQuery& query,
                         domain::MessageSink& sink) {
+  IL_TRY_VOID(RefuseAhead(connection, query.after));
   return ReadMessages(connection, sink, kReadThread, MessageViewFrom, query.project,
                       query.thread_id, query.after, query.limit);
 }

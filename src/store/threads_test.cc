@@ -117,5 +117,19 @@ TEST_F(ThreadsTest, AThreadIsReadInTheOrderOfItsCursors) {
   EXPECT_THAT(ids({.project = "", .thread_id = "t", .limit = 9}), IsEmpty());
 }
 
+TEST_F(ThreadsTest, CursorBeyondTheLogIsRefused) {
+  const domain::Cursor last = Post("t");
+  KeepingSink sink;
+  const domain::ThreadQuery whole{.project = "p", .thread_id = "t", .after = last, .limit = 9};
+  EXPECT_TRUE(ReadThread(connection(), whole, sink).ok());
+  domain::ThreadQuery ahead = whole;
+  ahead.after = last + 1;
+  EXPECT_EQ(ReadThread(connection(), ahead, sink).error().slug(), "cursor_ahead");
+  EXPECT_TRUE(ListThreads(connection(), {.project = "p", .agent = "a", .before = last}).ok());
+  EXPECT_EQ(
+      ListThreads(connection(), {.project = "p", .agent = "a", .before = last + 1}).error().slug(),
+      "cursor_ahead");
+}
+
 }  // namespace
 }  // namespace interlock::store

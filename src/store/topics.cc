@@ -1,5 +1,6 @@
 #include "store/topics.h"
 
+#include "store/events.h"
 #include "store/message_view.h"
 
 namespace interlock::store {
@@ -17,6 +18,7 @@ constexpr db::NamedSql kStatements[] = {IL_SQL(kReadTopic)};
 
 Result<void> ReadTopic(db::Connection& connection, const domain::TopicQuery& query,
                        domain::MessageSink& sink) {
+  IL_TRY_VOID(RefuseAhead(connection, query.after));
   return ReadMessages(connection, sink, kReadTopic, MessageViewFrom, query.project, query.topic,
                       query.after, query.limit);
 }

@@ -10,7 +10,8 @@
 namespace interlock::store {
 
 // A page of what was sent under a topic of a project, by rising cursor, whoever received it;
-// nothing for a topic that nobody used, the empty one included. Costs what the page costs.
+// nothing for a topic that nobody used, the empty one included. kConflict as RefuseAhead() of
+// store/events.h says. Costs what the page costs.
 Result<void> ReadTopic(db::Connection& connection, const domain::TopicQuery& query,
                        domain::MessageSink& sink);
 

@@ -117,5 +117,30 @@ TEST_F(MailboxTest, AWrongRequestIs400WithTheNameOfTheField) {
   });
 }
 
+// A client that comes back to a database that was restored, or made anew, has a cursor of the old
+// one. It must not wait for mail that will never have a cursor after it.
+TEST_F(MailboxTest, CursorOfAnotherDatabaseIsRefusedByEveryRead) {
+  Send("1", R"(,"thread_id":"th","topic":"t")");
+  ASSERT_THAT(Page("/api/inbox/b?project=p"), ElementsAre("1"));
+  const std::string newest = cursor_;
+  const std::string ahead = std::to_string(std::stoll(newest) + 1);
+  const std::vector<std::string> reads = {"/api/inbox/b?project=p&since_cursor=",
+                                          "/api/inbox/b?since_cursor=",
+                                          "/api/threads?project=p&agent=b&cursor=",
+                                          "/api/threads/th?project=p&cursor=",
+                                          "/api/topics/p/t?since_cursor=",
+                                          "/api/events?project=p&since_cursor=",
+                                          "/api/events?since_cursor="};
+  for (int polls = 0; polls < 3; ++polls) {  // the second poll of an inbox needs no read
+    for (const std::string& read : reads) {
+      EXPECT_EQ(Ask("GET", read + newest).status, 200) << read;
+      const HttpAnswer answer = Ask("GET", read + ahead);
+      EXPECT_EQ(answer.status, 409) << read;
+      EXPECT_THAT(answer.body, HasSubstr(R"({"error":"cursor_ahead","message":")")) << read;
+      EXPECT_THAT(answer.body, HasSubstr(R"("newest":)" + newest + "}")) << read;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace interlock::e2e

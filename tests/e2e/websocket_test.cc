@@ -244,6 +244,16 @@ TEST_F(FollowOverWebSocketTest, ResumesBehindACursorAndFromTheOldest) {
   EXPECT_EQ(NextMessages(live, 1), Ids{"m5"});
 }
 
+TEST_F(FollowOverWebSocketTest, CursorOfAnotherDatabaseClosesWith4409) {
+  Begin();
+  const std::int64_t newest = Send("m1", {"a"});
+  WsClient ahead = OpenAgent("a", "p", "&since_cursor=" + std::to_string(newest + 1));
+  EXPECT_FALSE(ahead.ReadText());
+  EXPECT_EQ(ahead.close_code(), 4409);
+  EXPECT_EQ(ahead.close_reason().find("cursor_ahead: the log ends at cursor "), 0U)
+      << ahead.close_reason();
+}
+
 TEST_F(FollowOverWebSocketTest, FiltersByTypeFromTheQueryAndByMessage) {
   Begin();
   WsClient queried = Open("/ws/events?project=p&types=message.read,%20message.ack");
