@@ -103,9 +103,8 @@ class FrameReader {
   bool bad_ = false;
 };
 
-// Beast takes codes that nobody has defined yet, from 5000, for good ones.
 bool IsCloseCode(int code) {
-  if (code < 1000) return false;
+  if (code < 1000 || code >= 5000) return false;
   if (code >= 3000) return true;
   return code <= 1003 || (code >= 1007 && code <= 1013);
 }

@@ -32,6 +32,7 @@ constexpr Duration kNever = Duration::max();
 constexpr std::size_t kDropChunk = 2048;
 constexpr std::size_t kKeptBufferMax = 4096;  // a consumer that rests keeps no more
 constexpr std::size_t kReasonMax = 123;       // what a close frame has room for
+constexpr std::uint16_t kCodesEnd = 5000;     // RFC 6455, 7.4.2: no close code from here on
 
 // A socket whose first bytes have been read already.
 class Connection {
@@ -100,6 +101,9 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     timeout.idle_timeout = 2 * limits.ws_ping_interval;
     timeout.keep_alive_pings = true;  // at half of it
     stream_.set_option(timeout);
+    stream_.control_callback([this](websocket::frame_type kind, beast::string_view /*content*/) {
+      if (kind == websocket::frame_type::close) OnPeerCloses();
+    });
   }
 
   asio::awaitable<void> Run(WebSocket& socket, std::shared_ptr<Upgrade> upgrade) {
@@ -113,7 +117,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     upgrade_.reset();
     over_ = true;
     if (reason_) reason = *reason_;
-    if (!reading_ended_) co_await SayGoodbye(std::move(reason));
+    if (!reading_ended_ && !refusing_close_) co_await SayGoodbye(std::move(reason));
     co_await Linger();
     Abort();
   }
@@ -185,6 +189,15 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     } catch (const std::exception&) {
       End(CloseReason{CloseCode::kInternal, "The server could not handle a message."});
     }
+  }
+
+  // Beast answers a close frame with the code it holds, and refuses all bad codes but those from
+  // kCodesEnd on. A close of our own that begins here goes first, and Beast sends no other.
+  void OnPeerCloses() {
+    if (over_ || refusing_close_ || stream_.reason().code < kCodesEnd) return;
+    refusing_close_ = true;
+    const websocket::close_reason refusal(websocket::close_code::protocol_error);
+    stream_.async_close(refusal, [self = shared_from_this()](error_code) {});
   }
 
   std::optional<CloseReason> Hear() {
@@ -263,7 +276,8 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<CloseReason> reason_;  // ours, which goes before the upgrade's
   bool over_ = false;
   bool reading_ended_ = false;
-  bool too_slow_ = false;  // the deadline passed while the upgrade was sending
+  bool refusing_close_ = false;  // the peer closes with a code that is none; see OnPeerCloses()
+  bool too_slow_ = false;        // the deadline passed while the upgrade was sending
   asio::steady_timer timer_;
   Duration deadline_ = kNever;
   Duration armed_until_ = kNever;

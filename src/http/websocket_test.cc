@@ -323,10 +323,40 @@ TEST_F(WebSocketTest, BrokenFramesAre1002) {
        frame(WsClient::kText, Style(false, true)) + frame(WsClient::kText, {})},
       {"length in more bytes than needed", std::string("\x81\xFE\x00\x01mask.", 9)},
       {"close code of one byte", WsClient::FrameBytes(WsClient::kClose, "x")},
-      {"close code 1005", WsClient::FrameBytes(WsClient::kClose, "\x03\xED")},
   };
   for (const auto& [what, bytes] : cases) EXPECT_EQ(CodeFor(bytes), 1002) << what;
   EXPECT_TRUE(script_.heard().empty());
+}
+
+std::string CloseBytes(int code) {
+  const std::string payload = {static_cast<char>(code / 256), static_cast<char>(code % 256)};
+  return WsClient::FrameBytes(WsClient::kClose, payload);
+}
+
+TEST_F(WebSocketTest, CloseCodesOutsideTheAllowedRangesAre1002) {
+  Start();
+  for (const int bad :
+       {0, 1, 999, 1004, 1005, 1006, 1015, 1016, 2000, 2999, 5000, 5001, 5119, 5120, 9999, 65535}) {
+    WsClient client = Connect();
+    client.SendBytes(CloseBytes(bad));
+    EXPECT_EQ(client.ReadClose(), 1002) << bad;
+    EXPECT_TRUE(client.ClosedByServer()) << bad;
+  }
+  for (const int good : {1000, 1001, 1003, 1007, 1011, 1013, 3000, 3999, 4000, 4409, 4999}) {
+    EXPECT_EQ(CodeFor(CloseBytes(good)), good);
+  }
+  EXPECT_TRUE(AwaitConnections(0));
+}
+
+TEST_F(WebSocketTest, BadCloseCodeAmongOtherFramesIs1002) {
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    WsClient client = Connect();
+    client.SendBytes(WsClient::FrameBytes(WsClient::kPing, "p") + CloseBytes(5000 + i) +
+                     CloseBytes(1000) + WsClient::FrameBytes(WsClient::kText, "late"));
+    EXPECT_EQ(client.ReadClose(), 1002) << i;
+  }
+  EXPECT_TRUE(AwaitConnections(0));
 }
 
 TEST_F(WebSocketTest, TextThatIsNotUtf8Is1007AndBinaryIs1003) {
