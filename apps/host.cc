@@ -148,6 +148,20 @@ std::uint64_t RaiseOpenFileLimit() {
   return limit.rlim_cur;
 }
 
+Result<void> RefuseTooFewFiles(std::uint64_t files_max, std::uint64_t files_open, int io_threads) {
+  // The database with its log, its shared memory, its lock and a connection for each reader;
+  // listeners, the keys file, a program that is called, and one client. Then three for each thread:
+  // its event queue, its timer, and what wakes it.
+  const std::uint64_t needed = 32 + 3 * static_cast<std::uint64_t>(io_threads);
+  if (files_max >= files_open + needed) return {};
+  return Error(
+      Errc::kUnavailable,
+      fmt::format("the limit of open files is {}, of which {} are open already, and the "
+                  "server needs {} more; raise the hard limit (ulimit -Hn, or LimitNOFILE= "
+                  "of systemd)",
+                  files_max, files_open, needed));
+}
+
 Limits FitToOpenFiles(Limits limits, std::uint64_t files_max) {
   // Standard streams, listeners, event queues, the lock, and for each database connection the
   // file, its log and its shared memory; a connection being accepted, a file of /proc now and then.

@@ -22,6 +22,10 @@ std::uint64_t RaiseOpenFileLimit();
 // one of each.
 Limits FitToOpenFiles(Limits limits, std::uint64_t files_max);
 
+// Refuses (kUnavailable) to start with so few open files that the server could not serve anybody.
+// `files_open`: those that are open already.
+Result<void> RefuseTooFewFiles(std::uint64_t files_max, std::uint64_t files_open, int io_threads);
+
 // What this process uses, as the kernel's own files in /proc tell: no disk is touched. Nothing
 // where they cannot be read, for want of a file descriptor say.
 http::ServerNumbers::Process ReadProcessUse();

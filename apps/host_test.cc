@@ -56,6 +56,17 @@ TEST(HostTest, ConnectionsAndRefusalsFitIntoTheOpenFiles) {
   }
 }
 
+TEST(HostTest, TooFewOpenFilesAreRefusedWithTheNumberNeeded) {
+  EXPECT_TRUE(RefuseTooFewFiles(1024, 3, 2).ok());
+  EXPECT_TRUE(RefuseTooFewFiles(41, 3, 2).ok());
+  const Result<void> refused = RefuseTooFewFiles(40, 3, 2);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("the limit of open files is 40"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("needs 38 more"));
+  EXPECT_FALSE(RefuseTooFewFiles(41, 4, 2).ok());
+  EXPECT_FALSE(RefuseTooFewFiles(64, 3, 64).ok());
+}
+
 TEST(HostTest, NetworkFileSystemsAreKnownByTheirMagic) {
   EXPECT_EQ(NetworkFileSystemName(NFS_SUPER_MAGIC), "nfs");
   EXPECT_EQ(NetworkFileSystemName(CIFS_SUPER_MAGIC), "cifs");

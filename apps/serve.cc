@@ -398,6 +398,12 @@ int Serve(const ServeOptions& given) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end
   Signals::Install();
   const std::uint64_t files_max = RaiseOpenFileLimit();
+  const std::uint64_t files_open = ReadProcessUse().open_files.value_or(files_max);
+  if (const auto enough = RefuseTooFewFiles(files_max, files_open, given.io_threads);
+      !enough.ok()) {
+    std::fputs(fmt::format("intermute: {}\n", enough.error().message()).c_str(), stderr);
+    return 1;
+  }
   ServeOptions options = given;
   options.limits = FitToOpenFiles(given.limits, files_max);
 

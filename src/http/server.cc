@@ -149,6 +149,10 @@ class Server::Impl {
   // What one io thread runs. A connection belongs to one of them for good: what happens to it
   // happens on one thread, so it needs no lock, and wakes nobody else.
   struct Loop {
+    // Makes the event queue, which needs file descriptors, here: on the thread that uses it first
+    // its failure would end the program.
+    Loop() { const Acceptor first_use(io); }
+
     asio::any_io_executor executor() { return io.get_executor(); }
 
     asio::io_context io{1};  // one thread

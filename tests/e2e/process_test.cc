@@ -1,6 +1,7 @@
 // The program as an operator meets it: starting, refusing to start, signals, what it leaves behind.
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -372,6 +373,46 @@ TEST_F(ProcessTest, AHardLimitOfOpenFilesBoundsTheConnectionsAndEachIsAnsweredOr
   const std::string log = server->process().Stderr();
   EXPECT_THAT(log, HasSubstr("allows fewer connections"));
   EXPECT_THAT(log, Not(HasSubstr("accepting connections fails")));
+}
+
+TEST_F(ProcessTest, TooFewOpenFilesAreOneClearLineAndExitWith1) {
+  for (const int files : {10, 12, 16, 18, 19, 20, 21, 24, 28, 32, 36, 40}) {
+    const auto ended = testing::RunProgram(
+        {"/usr/bin/prlimit", fmt::format("--nofile={0}:{0}", files),
+         ServerProcess::Program("intermute"), "serve", "--db=few.db", "--port=0"},
+        Directory());
+    EXPECT_EQ(ended.exit_code, 1) << files;
+    EXPECT_EQ(ended.out, "") << files;
+    EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << files << ended.err;
+    EXPECT_THAT(ended.err,
+                StartsWith(fmt::format("intermute: the limit of open files is {}", files)));
+    EXPECT_FALSE(std::filesystem::exists(File("few.db"))) << files;
+  }
+}
+
+TEST_F(ProcessTest, RunningOutOfOpenFilesEndsNoServer) {
+  const auto server = Start();
+  HttpClient before = server->Connect();
+  ASSERT_EQ(before.Get("/health")->status, 200);
+  const pid_t pid = server->process().pid();
+  rlimit enough{};
+  ASSERT_EQ(::prlimit(pid, RLIMIT_NOFILE, nullptr, &enough), 0);
+  const rlimit none{.rlim_cur = 8, .rlim_max = enough.rlim_max};  // more are open already
+  ASSERT_EQ(::prlimit(pid, RLIMIT_NOFILE, &none, nullptr), 0);
+  std::vector<HttpClient> waiting;
+  for (int i = 0; i < 5; ++i) {
+    waiting.push_back(server->Connect());  // the kernel takes it, the server cannot
+    waiting.back().Request("GET", "/health");
+  }
+  EXPECT_EQ(before.Get("/health")->status, 200);
+  EXPECT_EQ(before.Get("/metrics")->status, 200);
+  ASSERT_EQ(::prlimit(pid, RLIMIT_NOFILE, &enough, nullptr), 0);
+  for (HttpClient& client : waiting) {
+    const auto answer = client.Read();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200);
+  }
+  EXPECT_EQ(server->Stop(), 0);
 }
 
 TEST_F(ProcessTest, ASignalBeforeItIsReadyEndsItAtOnce) {
