@@ -130,9 +130,17 @@ class Asking {
     text += fmt::format("  reservations  {} held\n", number("reservations_active"));
     text += fmt::format("  waiting       {}\n", number("waiting"));
     text += fmt::format("  unread mail   {}\n", number("mail_unread"));
-    text += fmt::format("  breaker       {}\n", Printable(Text(status_, "circuit_breaker")));
+    text += fmt::format("  breaker       {}\n", Breaker());
     text += fmt::format("  last event    {}\n", number("cursor"));
     return text;
+  }
+
+  // One word while reads and writes fare alike.
+  std::string Breaker() const {
+    const std::string read = Text(status_, "circuit_breaker_read");
+    const std::string write = Text(status_, "circuit_breaker_write");
+    if (read == write) return Printable(Text(status_, "circuit_breaker"));
+    return fmt::format("{} for reads, {} for writes", Printable(read), Printable(write));
   }
 
   Result<std::string> Agents() const {

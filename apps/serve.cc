@@ -157,9 +157,12 @@ class Running {
   static service::Storage::Options StorageOptions(const Limits& limits, Logger& log) {
     service::Storage::Options options;
     options.budget = limits.storage_timeout;
-    options.on_breaker_change = [&log](resilience::Breaker::State from,
+    options.on_breaker_change = [&log](service::Storage::Verb verb, resilience::Breaker::State from,
                                        resilience::Breaker::State to) {
-      log.Warn("the circuit breaker changed", {{"from", ToString(from)}, {"to", ToString(to)}});
+      log.Warn("the circuit breaker changed",
+               {{"of", verb == service::Storage::Verb::kRead ? "reads" : "writes"},
+                {"from", ToString(from)},
+                {"to", ToString(to)}});
     };
     return options;
   }
@@ -176,7 +179,9 @@ class Running {
   http::ServerNumbers Numbers() {
     const auto writer = database_->writer_stats();
     const auto readers = database_->reader_stats();
-    const auto breaker = storage_.breaker_status();
+    using Verb = service::Storage::Verb;
+    const auto reading = storage_.breaker_status(Verb::kRead);
+    const auto writing = storage_.breaker_status(Verb::kWrite);
     http::ServerNumbers numbers;
     numbers.version = BuildInfo().version;
     numbers.commit = BuildInfo().commit;
@@ -196,8 +201,10 @@ class Running {
                       .batch_size_max = writer.batch_size_max,
                       .commit_time_sum = writer.commit_time_sum,
                       .commit_time_max = writer.commit_time_max};
-    numbers.breaker_state = static_cast<std::uint64_t>(breaker.state);
-    numbers.breaker_opened = breaker.times_opened;
+    numbers.breaker_state = static_cast<std::uint64_t>(storage_.breaker_state());
+    numbers.breaker_read_state = static_cast<std::uint64_t>(reading.state);
+    numbers.breaker_write_state = static_cast<std::uint64_t>(writing.state);
+    numbers.breaker_opened = reading.times_opened + writing.times_opened;
     numbers.connections = server_.connections();
     const auto feed = feed_.stats();
     numbers.event_cursor = static_cast<std::uint64_t>(feed.published);
@@ -396,6 +403,7 @@ Result<void> MigrateDatabase(const ServeOptions& options, Clock& clock, Logger& 
 
 int Serve(const ServeOptions& given) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is an error of its write, not our end
+  ::signal(SIGXFSZ, SIG_IGN);  // and a file that may not grow is one of a full disk
   Signals::Install();
   const std::uint64_t files_max = RaiseOpenFileLimit();
   const std::uint64_t files_open = ReadProcessUse().open_files.value_or(files_max);

@@ -191,7 +191,9 @@ TEST_F(HealthTest, AnswersOkWithBreakerVersionAndStartInText) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);
   EXPECT_EQ(answer->body,
-            "{\"status\":\"ok\",\"circuit_breaker\":\"closed\",\"version\":\"9.8.7\","
+            "{\"status\":\"ok\",\"circuit_breaker\":\"closed\","
+            "\"circuit_breaker_read\":\"closed\",\"circuit_breaker_write\":\"closed\","
+            "\"version\":\"9.8.7\","
             "\"started_at\":\"2026-01-02T03:04:05Z\"}\n");
   EXPECT_EQ(answer->headers.Find("Content-Type"), "application/json");
 }
@@ -224,6 +226,18 @@ TEST_F(HealthTest, AnOpenBreakerIsDegradedButStill200WhenThePingIsFine) {
   EXPECT_THAT(answer->body,
               MatchesRegex(".\"status\":\"degraded\",\"circuit_breaker\":\"open\".*"));
   EXPECT_THAT(answer->body, Not(HasSubstr("error")));
+}
+
+TEST_F(HealthTest, TheWorseBreakerIsReportedBesideBoth) {
+  database_.Fail(Error(Errc::kIo, "the disk is gone"));
+  for (int i = 0; i < 5; ++i) {
+    services_.storage.Write([](db::Transaction&) { return Result<void>(); },
+                            [](const Result<void>&) {});
+  }
+  database_.Succeed();
+  EXPECT_THAT(Ask()->body, HasSubstr(R"({"status":"degraded","circuit_breaker":"open",)"
+                                     R"("circuit_breaker_read":"closed",)"
+                                     R"("circuit_breaker_write":"open",)"));
 }
 
 TEST_F(HealthTest, FourFailuresLeaveTheBreakerClosed) {
@@ -285,7 +299,8 @@ TEST_F(DispatchTest, WithoutAStorageTheBreakerIsUnknown) {
   const auto answer = Begin(router, app, To(Method::kGet, "/health"));
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);
-  EXPECT_THAT(answer->body, MatchesRegex(".\"status\":\"ok\",\"circuit_breaker\":\"unknown\".*"));
+  EXPECT_THAT(answer->body, MatchesRegex(".\"status\":\"ok\",\"circuit_breaker\":\"unknown\","
+                                         "\"circuit_breaker_read\":\"unknown\".*"));
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request& /*request*
   json::ObjectText body;
   body.Add("status", report.status == Report::Status::kOk ? "ok" : "degraded")
       .Add("circuit_breaker", report.circuit_breaker)
+      .Add("circuit_breaker_read", report.circuit_breaker_read)
+      .Add("circuit_breaker_write", report.circuit_breaker_write)
       .Add("version", app.version)
       .Add("started_at", FormatRfc3339(report.started_at));
   if (report.ping_error) {
@@ -29,12 +31,15 @@ boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request& /*request*
   co_return response;
 }
 
+json::Value BreakerSchema() { return json::EnumSchema({"closed", "open", "half_open", "unknown"}); }
+
 json::Value HealthSchema() {
-  return json::ObjectSchema(
-      {{"status", json::EnumSchema({"ok", "degraded"})},
-       {"circuit_breaker", json::EnumSchema({"closed", "open", "half_open", "unknown"})},
-       {"version", json::StringSchema()},
-       {"started_at", json::TimeSchema()}});
+  return json::ObjectSchema({{"status", json::EnumSchema({"ok", "degraded"})},
+                             {"circuit_breaker", BreakerSchema()},
+                             {"circuit_breaker_read", BreakerSchema()},
+                             {"circuit_breaker_write", BreakerSchema()},
+                             {"version", json::StringSchema()},
+                             {"started_at", json::TimeSchema()}});
 }
 
 constexpr std::array kRoutes = {

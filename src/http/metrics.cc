@@ -94,10 +94,15 @@ void AddStorage(PrometheusText& text, const ServerNumbers& numbers) {
   text.Single("intermute_storage_reopened_total", Type::kCounter,
               "How often the writer's connection was opened anew after a failure.",
               writer.reopened);
-  text.Single("intermute_circuit_breaker_state", Type::kGauge, "0 closed, 1 open, 2 half-open.",
+  text.Single("intermute_circuit_breaker_state", Type::kGauge,
+              "0 closed, 1 open, 2 half-open: the worse of reads and writes.",
               numbers.breaker_state);
+  text.Single("intermute_circuit_breaker_read_state", Type::kGauge, "The same, of reads.",
+              numbers.breaker_read_state);
+  text.Single("intermute_circuit_breaker_write_state", Type::kGauge, "The same, of writes.",
+              numbers.breaker_write_state);
   text.Single("intermute_circuit_breaker_opened_total", Type::kCounter,
-              "How often the circuit breaker opened.", numbers.breaker_opened);
+              "How often a circuit breaker opened.", numbers.breaker_opened);
 }
 
 void AddEvents(PrometheusText& text, const ServerNumbers& numbers, const Counted& counted) {

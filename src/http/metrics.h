@@ -51,8 +51,10 @@ struct ServerNumbers {
   Queue write_queue;
   Queue read_queue;
   Writer writer;
-  std::uint64_t breaker_state = 0;  // 0 closed, 1 open, 2 half-open
-  std::uint64_t breaker_opened = 0;
+  std::uint64_t breaker_state = 0;  // 0 closed, 1 open, 2 half-open: the worse of the next two
+  std::uint64_t breaker_read_state = 0;
+  std::uint64_t breaker_write_state = 0;
+  std::uint64_t breaker_opened = 0;  // of both
   std::uint64_t connections = 0;
   std::uint64_t event_cursor = 0;
   std::uint64_t reservation_waiters = 0;

@@ -129,6 +129,8 @@ TEST_F(MetricsTest, TheNumbersOfTheServerStandThere) {
                      .commit_time_sum = std::chrono::milliseconds(1500),
                      .commit_time_max = std::chrono::milliseconds(250)};
   numbers_.breaker_state = 2;
+  numbers_.breaker_read_state = 1;
+  numbers_.breaker_write_state = 2;
   numbers_.breaker_opened = 15;
   numbers_.connections = 16;
   numbers_.event_cursor = 17;
@@ -157,6 +159,8 @@ TEST_F(MetricsTest, TheNumbersOfTheServerStandThere) {
       {"intermute_storage_commit_duration_seconds_max", "0.25"},
       {"intermute_storage_reopened_total", "13"},
       {"intermute_circuit_breaker_state", "2"},
+      {"intermute_circuit_breaker_read_state", "1"},
+      {"intermute_circuit_breaker_write_state", "2"},
       {"intermute_circuit_breaker_opened_total", "15"},
       {"intermute_connections_open", "16"},
       {"intermute_event_cursor", "17"},

@@ -23,6 +23,8 @@ struct StatusAnswer {
   Timestamp time = {};
   std::int64_t heartbeat_grace_seconds = 0;
   std::string circuit_breaker = {};
+  std::string circuit_breaker_read = {};
+  std::string circuit_breaker_write = {};
   std::int64_t agents_alive = 0;
   std::int64_t agents_registered = 0;
   std::int64_t reservations_active = 0;
@@ -31,8 +33,8 @@ struct StatusAnswer {
   std::int64_t cursor = 0;
 };
 IL_JSON_FIELDS(StatusAnswer, project, version, uptime_seconds, time, heartbeat_grace_seconds,
-               circuit_breaker, agents_alive, agents_registered, reservations_active, waiting,
-               mail_unread, cursor)
+               circuit_breaker, circuit_breaker_read, circuit_breaker_write, agents_alive,
+               agents_registered, reservations_active, waiting, mail_unread, cursor)
 
 boost::asio::awaitable<Result<Response>> GetStatus(App& app, Request& request) {
   StatusAnswer answer{.project = request.project, .version = std::string(app.version)};
@@ -42,6 +44,8 @@ boost::asio::awaitable<Result<Response>> GetStatus(App& app, Request& request) {
   answer.heartbeat_grace_seconds =
       std::chrono::duration_cast<std::chrono::seconds>(report.heartbeat_grace).count();
   answer.circuit_breaker = report.circuit_breaker;
+  answer.circuit_breaker_read = report.circuit_breaker_read;
+  answer.circuit_breaker_write = report.circuit_breaker_write;
   answer.agents_alive = report.counts.agents_alive;
   answer.agents_registered = report.counts.agents_registered;
   answer.reservations_active = report.counts.reservations_active;
@@ -56,7 +60,9 @@ constexpr std::array kQuery = {
                    "Only this project; without it, and without a key, all of them."},
 };
 constexpr std::array kFailures = {
-    Failure{503, "the database does not answer; `circuit_breaker` says how the breaker stands"},
+    Failure{503,
+            "the database does not answer; `circuit_breaker` and its like say how the "
+            "breakers stand"},
 };
 
 constexpr std::array kRoutes = {

@@ -18,6 +18,7 @@ Breaker::Permit::~Permit() {
 
 void Breaker::Permit::Succeed() && { Tell(Report::kSuccess); }
 void Breaker::Permit::Fail() && { Tell(Report::kFailure); }
+void Breaker::Permit::FailBriefly() && { Tell(Report::kBriefFailure); }
 void Breaker::Permit::Withdraw() && { Tell(Report::kNothing); }
 
 void Breaker::Permit::Tell(Report report) {
@@ -32,6 +33,7 @@ Breaker::Breaker(Clock& clock, Options options, OnChange on_change)
       last_change_(clock.Now()) {
   IL_CHECK(options.threshold > 0);
   IL_CHECK(options.reset_timeout > Duration::zero());
+  IL_CHECK(options.brief_timeout > Duration::zero());
 }
 
 Result<Breaker::Permit> Breaker::Enter() {
@@ -46,6 +48,7 @@ Result<Breaker::Permit> Breaker::Enter() {
       change = MoveTo(State::kHalfOpen);
       probe_out_ = true;
       waiting_since_ = now;
+      timeout_ = options_.reset_timeout;
     }
     generation = generation_;
   }
@@ -69,20 +72,21 @@ Breaker::Status Breaker::status() const {
 bool Breaker::MayProbe(Duration now) const {
   IL_CHECK(state_ != State::kClosed);
   if (state_ == State::kHalfOpen && !probe_out_) return true;
-  return now - waiting_since_ >= options_.reset_timeout;
+  return now - waiting_since_ >= timeout_;
 }
 
 Error Breaker::Refusal(Duration now) const {
   // A probe that is out is answered in a moment or not at all; nobody knows, so ask again soon.
   std::int64_t retry_after = 1;
   if (state_ == State::kOpen) {
-    const Duration left = waiting_since_ + options_.reset_timeout - now;
+    const Duration left = waiting_since_ + timeout_ - now;
     retry_after = std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(left).count());
   }
   return Error(Errc::kCircuitOpen,
-               fmt::format("The circuit breaker is open because storage keeps failing; repeat the "
-                           "request in {} s, and look at the server's log and disk if this lasts.",
-                           retry_after))
+               fmt::format("The circuit breaker is open because {} of storage keep failing; repeat "
+                           "the request in {} s, and look at the server's log and disk if this "
+                           "lasts.",
+                           options_.calls, retry_after))
       .WithDetail("retry_after", retry_after);
 }
 
@@ -94,11 +98,17 @@ Breaker::Change Breaker::MoveTo(State to) {
   return change;
 }
 
-Breaker::Change Breaker::Open() {
+Breaker::Change Breaker::Open(Duration timeout) {
   probe_out_ = false;
   waiting_since_ = clock_.Monotonic();
+  timeout_ = timeout;
   ++times_opened_;
   return MoveTo(State::kOpen);
+}
+
+Breaker::Change Breaker::CountFailure(Duration timeout) {
+  if (state_ == State::kHalfOpen || ++failures_ >= options_.threshold) return Open(timeout);
+  return {state_, state_};
 }
 
 Breaker::Change Breaker::Count(Permit::Report report) {
@@ -111,14 +121,14 @@ Breaker::Change Breaker::Count(Permit::Report report) {
       if (is_probe) return MoveTo(State::kClosed);
       break;
     case Permit::Report::kFailure:
-      if (is_probe) return Open();
-      if (++failures_ >= options_.threshold) return Open();
-      break;
+      return CountFailure(options_.reset_timeout);
+    case Permit::Report::kBriefFailure:
+      return CountFailure(std::min(options_.brief_timeout, options_.reset_timeout));
     case Permit::Report::kNothing:
       probe_out_ = false;
       break;
     case Permit::Report::kAbandoned:
-      if (is_probe) return Open();
+      if (is_probe) return Open(options_.reset_timeout);
       break;
   }
   return {state_, state_};

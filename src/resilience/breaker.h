@@ -14,7 +14,8 @@ namespace interlock::resilience {
 // instead of waiting for the next failure.
 //
 //   closed     every call may pass; `threshold` failures in a row open it
-//   open       no call may pass; after `reset_timeout` the next one becomes the probe
+//   open       no call may pass; after `reset_timeout` the next one becomes the probe, and after
+//              `brief_timeout` if the cause of the last failure may end at any moment
 //   half_open  the probe is out and nobody else may pass; its success closes, its failure reopens
 //
 // It counts what it is told and knows nothing of errors: which of them are failures is the Guard's
@@ -24,8 +25,8 @@ namespace interlock::resilience {
 // (1) A permit counts at most once.
 // (2) A permit counts only in the generation that gave it out. Every change of state and every new
 //     probe begins a generation, so late results of older calls change nothing.
-// (3) At most one probe is out per `reset_timeout`. One that never comes back is replaced after
-//     that time, so half_open cannot last for ever.
+// (3) At most one probe is out at a time. One that never comes back is replaced after
+//     `reset_timeout`, so half_open cannot last for ever.
 class Breaker {
  public:
   enum class State : std::uint8_t { kClosed, kOpen, kHalfOpen };
@@ -33,6 +34,8 @@ class Breaker {
   struct Options {
     int threshold = 5;
     Duration reset_timeout = std::chrono::seconds(30);
+    Duration brief_timeout = std::chrono::seconds(2);
+    std::string_view calls = "calls";  // what is refused, for people
   };
 
   // For /health, metrics and logs.
@@ -48,7 +51,7 @@ class Breaker {
   // truth.
   using OnChange = std::function<void(State from, State to)>;
 
-  // The leave to make one call. Report how it went with exactly one of the three; one that is
+  // The leave to make one call. Report how it went with exactly one of the four; one that is
   // destroyed unreported (the call threw, or was lost) is a failure if it was the probe, and
   // nothing otherwise. The breaker must outlive it.
   class [[nodiscard]] Permit {
@@ -59,13 +62,15 @@ class Breaker {
 
     void Succeed() &&;
     void Fail() &&;
+    // A failure whose cause may end at any moment, such as a full disk.
+    void FailBriefly() &&;
     // The call says nothing about health (its caller went away, or it was never tried). If it was
     // the probe, the next caller is.
     void Withdraw() &&;
 
    private:
     friend class Breaker;
-    enum class Report : std::uint8_t { kSuccess, kFailure, kNothing, kAbandoned };
+    enum class Report : std::uint8_t { kSuccess, kFailure, kBriefFailure, kNothing, kAbandoned };
 
     Permit(Breaker& breaker, std::uint64_t generation)
         : breaker_(&breaker), generation_(generation) {}
@@ -96,7 +101,8 @@ class Breaker {
   bool MayProbe(Duration now) const IL_REQUIRES(mutex_);
   Error Refusal(Duration now) const IL_REQUIRES(mutex_);
   Change MoveTo(State to) IL_REQUIRES(mutex_);  // begins a generation
-  Change Open() IL_REQUIRES(mutex_);
+  Change Open(Duration timeout) IL_REQUIRES(mutex_);
+  Change CountFailure(Duration timeout) IL_REQUIRES(mutex_);
   Change Count(Permit::Report report) IL_REQUIRES(mutex_);
   void Hear(std::uint64_t generation, Permit::Report report) IL_EXCLUDES(mutex_);
   void Announce(Change change) const IL_EXCLUDES(mutex_);
@@ -111,6 +117,7 @@ class Breaker {
   int failures_ IL_GUARDED_BY(mutex_) = 0;
   bool probe_out_ IL_GUARDED_BY(mutex_) = false;     // half_open only
   Duration waiting_since_ IL_GUARDED_BY(mutex_){0};  // open: the last failure; half_open: the probe
+  Duration timeout_ IL_GUARDED_BY(mutex_){0};        // since then, until a probe may go out
   std::uint64_t times_opened_ IL_GUARDED_BY(mutex_) = 0;
   Timestamp last_change_ IL_GUARDED_BY(mutex_);
 };

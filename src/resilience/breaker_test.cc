@@ -74,6 +74,37 @@ TEST_F(BreakerTest, OpensAtTheFifthFailureInARow) {
   EXPECT_EQ(breaker_.status().last_change, clock_.Now());
 }
 
+TEST_F(BreakerTest, AfterABriefFailureTheProbeComesSooner) {
+  for (int i = 0; i < 4; ++i) Fail();
+  Enter().FailBriefly();  // the last one decides
+  EXPECT_EQ(RetryAfter(), 2);
+  clock_.Advance(milliseconds(1999));
+  EXPECT_TRUE(Refused());
+  clock_.Advance(milliseconds(1));
+  Enter().FailBriefly();  // the probe
+  EXPECT_EQ(breaker_.state(), State::kOpen);
+  EXPECT_EQ(RetryAfter(), 2);
+  clock_.Advance(seconds(2));
+  Fail();
+  EXPECT_EQ(RetryAfter(), 30) << "of another cause";
+  clock_.Advance(seconds(30));
+  Succeed();
+  EXPECT_EQ(breaker_.state(), State::kClosed);
+}
+
+TEST_F(BreakerTest, ProbeThatHangsAfterABriefFailureIsReplacedAfterTheResetTimeout) {
+  for (int i = 0; i < 5; ++i) Enter().FailBriefly();
+  clock_.Advance(seconds(2));
+  Breaker::Permit hanging = Enter();
+  clock_.Advance(seconds(29));
+  EXPECT_TRUE(Refused());
+  clock_.Advance(seconds(1));
+  Succeed();
+  EXPECT_EQ(breaker_.state(), State::kClosed);
+  std::move(hanging).Fail();
+  EXPECT_EQ(breaker_.state(), State::kClosed);
+}
+
 TEST_F(BreakerTest, ASuccessBetweenFailuresStartsTheCountAnew) {
   for (int i = 0; i < 3; ++i) Fail();
   Succeed();

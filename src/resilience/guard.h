@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -14,6 +16,7 @@ namespace interlock::resilience {
 //
 // What the breaker is told (judged by the last try, not by the caller's patience):
 //   infrastructure (IsInfrastructure)          failure; busy only gets here after all retries
+//   a full disk, alone or as `cause`           brief failure: space may come back at any moment
 //   success, and what a caller did wrong       success: storage answered
 //   kCancelled, kUnavailable                   nothing: it was never tried, or nobody cared
 //   kInternal, a throw, a try that is lost     abandoned: failure of a probe, otherwise nothing
@@ -42,6 +45,7 @@ class Guard {
   static void Report(Breaker::Permit permit, const Result<void>& last) {
     if (last.ok()) return std::move(permit).Succeed();
     const Errc code = last.error().code();
+    if (IsDiskFull(last.error())) return std::move(permit).FailBriefly();
     if (IsInfrastructure(code)) return std::move(permit).Fail();
     switch (code) {
       case Errc::kCancelled:
@@ -52,6 +56,15 @@ class Guard {
       default:
         return std::move(permit).Succeed();
     }
+  }
+
+  static bool IsDiskFull(const Error& error) {
+    if (error.code() == Errc::kDiskFull) return true;
+    const Error::Value full = std::string(Describe(Errc::kDiskFull).slug);
+    return error.code() == Errc::kOutcomeUnknown &&
+           std::ranges::any_of(error.details(), [&full](const auto& detail) {
+             return detail.first == "cause" && detail.second == full;
+           });
   }
 
   Breaker& breaker_;

@@ -20,8 +20,12 @@ class Health {
   struct Report {
     enum class Status : std::uint8_t { kOk, kDegraded };
     Status status = Status::kOk;
-    std::string_view circuit_breaker;  // "closed", "open", "half_open"; "unknown" without storage
-    std::optional<Error> ping_error;   // the storage did not answer: unfit to serve
+    // Each "closed", "open" or "half_open"; "unknown" without storage. The first is the worse of
+    // the others.
+    std::string_view circuit_breaker = "unknown";
+    std::string_view circuit_breaker_read = "unknown";
+    std::string_view circuit_breaker_write = "unknown";
+    std::optional<Error> ping_error;  // the storage did not answer: unfit to serve
     Timestamp started_at;
   };
 

@@ -22,16 +22,23 @@ boost::asio::awaitable<Result<Status::Report>> Status::Read(std::optional<std::s
         std::move(done));
   };
   const Result<store::StatusCounts> counts = co_await Await<store::StatusCounts>(count);
-  const std::string_view breaker = resilience::ToString(storage_.breaker_state());
+  const auto breaker = resilience::ToString(storage_.breaker_state());
+  const auto read = resilience::ToString(storage_.breaker_state(Storage::Verb::kRead));
+  const auto write = resilience::ToString(storage_.breaker_state(Storage::Verb::kWrite));
   if (!counts.ok()) {
     Error error = counts.error();
-    co_return std::move(error).WithDetail("circuit_breaker", std::string(breaker));
+    co_return std::move(error)
+        .WithDetail("circuit_breaker", std::string(breaker))
+        .WithDetail("circuit_breaker_read", std::string(read))
+        .WithDetail("circuit_breaker_write", std::string(write));
   }
   const Duration up = clock_.Monotonic() - start_;
   co_return Report{.now = now,
                    .heartbeat_grace = options_.heartbeat_grace,
                    .uptime_seconds = std::chrono::duration_cast<std::chrono::seconds>(up).count(),
                    .circuit_breaker = breaker,
+                   .circuit_breaker_read = read,
+                   .circuit_breaker_write = write,
                    .counts = *counts,
                    .waiting = static_cast<std::int64_t>(reservations_.CountWaiting(project)),
                    .cursor = feed_.stats().published};

@@ -41,14 +41,16 @@ class Status {
     Timestamp now = {};
     Duration heartbeat_grace = {};
     std::int64_t uptime_seconds = 0;
-    std::string_view circuit_breaker;  // "closed", "open", "half_open"
+    std::string_view circuit_breaker;  // "closed", "open", "half_open": the worse of the others
+    std::string_view circuit_breaker_read;
+    std::string_view circuit_breaker_write;
     store::StatusCounts counts;
     std::int64_t waiting = 0;   // requests that wait for a reservation
     domain::Cursor cursor = 0;  // of the newest event, in all projects
   };
 
-  // Of one project, or (nothing) of all. When the database does not answer: why, with the state of
-  // the breaker as the detail `circuit_breaker`.
+  // Of one project, or (nothing) of all. When the database does not answer: why, with the states of
+  // the breakers as details of the names above.
   boost::asio::awaitable<Result<Report>> Read(std::optional<std::string> project);
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,8 +18,9 @@
 
 namespace interlock::service {
 
-// The database as every use case sees it: db::Database's two verbs behind one breaker and one
-// retry, bounded in time. Nothing else in the server talks to the database.
+// The database as every use case sees it: db::Database's two verbs behind a breaker each and one
+// retry, bounded in time. Nothing else in the server talks to the database. Writes that fail, of a
+// full disk say, leave reads alone.
 //
 // Thread-safe; never waits. Rules for both verbs:
 // (1) `done` runs exactly once whatever happens, refusals included, with no lock held: before the
@@ -42,11 +44,15 @@ class Storage {
   template <typename T>
   using DoneWith = std::move_only_function<void(Result<T>)>;
 
+  enum class Verb : std::uint8_t { kRead, kWrite };
+  using OnBreakerChange =
+      std::function<void(Verb, resilience::Breaker::State from, resilience::Breaker::State to)>;
+
   struct Options {
-    resilience::Breaker::Options breaker = {};
+    resilience::Breaker::Options breaker = {};  // of both
     resilience::Retry::Options retry = {};
     Duration budget = std::chrono::seconds(10);
-    resilience::Breaker::OnChange on_breaker_change = nullptr;
+    OnBreakerChange on_breaker_change = nullptr;
     resilience::Retry::Random random = resilience::SystemRandom();
     std::size_t inboxes_max = InboxMarks::kInboxesMax;
   };
@@ -82,20 +88,28 @@ class Storage {
   // When agents were last seen, beyond what is stored.
   SignsOfLife& signs() { return signs_; }
 
-  resilience::Breaker::State breaker_state() const { return breaker_.state(); }
-  resilience::Breaker::Status breaker_status() const { return breaker_.status(); }
+  // The worse of both: open, then half-open, then closed.
+  resilience::Breaker::State breaker_state() const;
+  resilience::Breaker::State breaker_state(Verb verb) const { return BreakerOf(verb).state(); }
+  resilience::Breaker::Status breaker_status(Verb verb) const { return BreakerOf(verb).status(); }
 
   // The first step of closing: ends waits between tries with kUnavailable and refuses new calls.
   // What is queued or running is finished by Database::Close(). Not to be called from a `done`.
   void Stop();
 
  private:
+  const resilience::Breaker& BreakerOf(Verb verb) const {
+    return verb == Verb::kRead ? read_breaker_ : write_breaker_;
+  }
+
   db::Database& database_;
   const Duration budget_;
-  resilience::Breaker breaker_;
+  resilience::Breaker read_breaker_;
+  resilience::Breaker write_breaker_;
   resilience::Retry retry_;
   resilience::Retry peek_;  // retries nothing
-  resilience::Guard guard_;
+  resilience::Guard read_guard_;
+  resilience::Guard write_guard_;
   InboxMarks inboxes_;
   SignsOfLife signs_;
 };

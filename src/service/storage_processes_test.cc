@@ -82,7 +82,7 @@ TEST_F(StorageProcessesTest, AWriteThatFindsTheFileLockedArrivesOnceTheOtherLets
   EXPECT_TRUE(told.get().ok());
   EXPECT_GE(retries, 1);
   EXPECT_EQ(Notes(), 2);
-  EXPECT_EQ(storage.breaker_status().failures, 0);
+  EXPECT_EQ(storage.breaker_status(Storage::Verb::kWrite).failures, 0);
   storage.Stop();
   EXPECT_TRUE(database->Close().ok());
 }
@@ -186,7 +186,7 @@ TEST_F(StorageProcessesTest, AFightOfFourProcessesLosesNoWrite) {
 
   EXPECT_EQ(stored, kThreads * kWrites);
   EXPECT_EQ(Notes(), 1 + kOthers * testing::kFightInserts + kThreads * kWrites);
-  EXPECT_EQ(storage.breaker_status().times_opened, 0u);
+  EXPECT_EQ(storage.breaker_status(Storage::Verb::kWrite).times_opened, 0u);
   storage.Stop();
   EXPECT_TRUE(database->Close().ok());
 }

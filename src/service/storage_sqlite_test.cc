@@ -142,7 +142,7 @@ TEST_F(StorageSqliteTest, FiftyMixedThreadsSeeWhatIsCommittedAndNeverLess) {
     }
   });
   EXPECT_EQ(Count().value(), 25 * kOperations);
-  EXPECT_EQ(storage_->breaker_status().times_opened, 0u);
+  EXPECT_EQ(storage_->breaker_status(Storage::Verb::kWrite).times_opened, 0u);
 }
 
 TEST_F(StorageSqliteTest, FiftyThreadsOfFailingCancelledAndGoodCallsAreEachToldOnce) {
@@ -219,7 +219,7 @@ TEST_F(StorageSqliteTest, AHundredDomainErrorsDoNotTrip) {
     ASSERT_EQ(result.error().code(), code);
   }
   EXPECT_EQ(storage_->breaker_state(), State::kClosed);
-  EXPECT_EQ(storage_->breaker_status().failures, 0);
+  EXPECT_EQ(storage_->breaker_status(Storage::Verb::kWrite).failures, 0);
 }
 
 TEST_F(StorageSqliteTest, AProbeWhoseFunctionThrowsReopensAndTheNextOneRecovers) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "db/sqlite/database.h"
@@ -78,7 +79,7 @@ class StorageTest : public ::testing::Test {
       ASSERT_TRUE(database_->StepWriter());
       EXPECT_EQ(Code(), Errc::kIo);
     }
-    ASSERT_EQ(storage_->breaker_state(), State::kOpen);
+    ASSERT_EQ(storage_->breaker_state(Storage::Verb::kWrite), State::kOpen);
   }
   std::int64_t Notes() {
     return file_.Open(sqlite::Access::kReadOnly)
@@ -182,13 +183,74 @@ TEST_F(StorageTest, TheSixthAfterFiveFailuresIsRefusedWithoutReachingTheDatabase
   Trip();
   Insert();
   EXPECT_EQ(Code(), Errc::kCircuitOpen);  // told before Write() returned
-  ReadNothing();
-  EXPECT_EQ(Code(), Errc::kCircuitOpen);  // one breaker for both verbs
   EXPECT_FALSE(database_->StepWriter());
-  EXPECT_FALSE(database_->StepReader());
   EXPECT_EQ(runs_, 5);
   EXPECT_EQ(ToString(storage_->breaker_state()), "open");
-  EXPECT_EQ(storage_->breaker_status().times_opened, 1u);
+  EXPECT_EQ(storage_->breaker_status(Storage::Verb::kWrite).times_opened, 1u);
+}
+
+TEST_F(StorageTest, FailingWritesDoNotBlockReads) {
+  Trip();
+  ReadNothing();
+  EXPECT_TRUE(database_->StepReader());
+  EXPECT_TRUE(result_->ok());
+  EXPECT_EQ(storage_->breaker_state(Storage::Verb::kRead), State::kClosed);
+  EXPECT_EQ(storage_->breaker_state(), State::kOpen) << "the worse of both";
+  Insert();
+  EXPECT_EQ(Code(), Errc::kCircuitOpen) << "reads that succeed do not close it";
+}
+
+TEST_F(StorageTest, FailingReadsDoNotBlockWrites) {
+  for (int i = 0; i < 5; ++i) {
+    storage_->Read([](db::Connection&) { return Result<void>(Io()); }, Keep());
+    ASSERT_TRUE(database_->StepReader());
+  }
+  ReadNothing();
+  EXPECT_EQ(Code(), Errc::kCircuitOpen);
+  EXPECT_EQ(storage_->breaker_state(Storage::Verb::kRead), State::kOpen);
+  EXPECT_EQ(storage_->breaker_state(), State::kOpen);
+  Insert();
+  EXPECT_TRUE(database_->StepWriter());
+  EXPECT_TRUE(result_->ok());
+}
+
+TEST_F(StorageTest, ChangesOfABreakerNameItsVerb) {
+  std::vector<std::pair<Storage::Verb, State>> changes;
+  Storage storage(*database_, clock_,
+                  {.on_breaker_change = [&](Storage::Verb verb, State, State to) {
+                    changes.emplace_back(verb, to);
+                  }});
+  for (int i = 0; i < 5; ++i) {
+    storage.Write([](db::Transaction&) { return Result<void>(Io()); }, Keep());
+    ASSERT_TRUE(database_->StepWriter());
+  }
+  EXPECT_EQ(changes, (std::vector{std::pair(Storage::Verb::kWrite, State::kOpen)}));
+  storage.Stop();
+}
+
+TEST_F(StorageTest, AfterAFullDiskTheNextProbeComesWithinFiveSeconds) {
+  for (const Error& full :
+       {Error(Errc::kDiskFull, "full"),
+        Error(Errc::kOutcomeUnknown, "unknown").WithDetail("cause", "disk_full")}) {
+    for (int i = 0; i < 5; ++i) {
+      faults_ = {full};
+      Insert();
+      ASSERT_TRUE(database_->StepWriter());
+      EXPECT_EQ(Code(), full.code());
+    }
+    Insert();
+    EXPECT_EQ(Code(), Errc::kCircuitOpen);
+    clock_.Advance(seconds(2));
+    faults_ = {full};  // the probe still finds it full
+    Insert();
+    ASSERT_TRUE(database_->StepWriter());
+    EXPECT_EQ(storage_->breaker_state(), State::kOpen);
+    clock_.Advance(seconds(2));
+    Insert();
+    ASSERT_TRUE(database_->StepWriter());
+    EXPECT_TRUE(result_->ok());
+    EXPECT_EQ(storage_->breaker_state(), State::kClosed);
+  }
 }
 
 TEST_F(StorageTest, RecoversAfterTheResetTimeout) {
@@ -316,7 +378,7 @@ TEST_F(StorageTest, PingNeitherRetriesNorCounts) {
       EXPECT_EQ(Code(), error.code());
     }
     EXPECT_EQ(database.reads(), 10);
-    EXPECT_EQ(storage.breaker_status().failures, 0);
+    EXPECT_EQ(storage.breaker_status(Storage::Verb::kRead).failures, 0);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -71,7 +72,8 @@ std::string_view Advice(Errc errc) {
              "was "
              "not moved or deleted while in use";
     case Errc::kDiskFull:
-      return "the disk is full; free space on the file system that holds the database, then repeat";
+      return "the disk is full; free space on the file system that holds the database, or raise "
+             "the quota or the limit of file sizes (ulimit -f), then repeat";
     case Errc::kCorrupt:
       return "the database is damaged; stop every program that uses it, keep a copy of it and of "
              "its "
@@ -118,6 +120,33 @@ bool CallsWhatIsNotRun(std::string_view message) {
          message.starts_with("no such module: ");
 }
 
+// What SQLite calls an I/O error of a write, but is a want of space: a limit of the file's size, or
+// a quota. ENOSPC itself is SQLITE_FULL, except from a sync and of the shared memory.
+bool IsWantOfSpace(int code, sqlite3* db) {
+  switch (code) {
+    case SQLITE_IOERR_WRITE:
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_DIR_FSYNC:
+    case SQLITE_IOERR_TRUNCATE:
+    case SQLITE_IOERR_SHMSIZE:
+      break;
+    default:
+      return false;
+  }
+  // Each file remembers its last failure; that of the connection may be of a later call.
+  int of_file = 0;
+  int of_log = 0;
+  sqlite3_file* log = nullptr;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &of_file);
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, static_cast<void*>(&log));
+  if (log != nullptr && log->pMethods != nullptr) {
+    log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &of_log);
+  }
+  return std::ranges::any_of(std::array{of_file, of_log, sqlite3_system_errno(db)}, [](int error) {
+    return error == EFBIG || error == EDQUOT || error == ENOSPC;
+  });
+}
+
 }  // namespace
 
 Errc ErrcOf(int code) {
@@ -133,11 +162,13 @@ Errc ErrcOf(int code) {
 std::span<const CodeInfo> AllCodes() { return kTable; }
 
 Error ErrorFrom(int code, sqlite3* db, std::string_view doing) {
-  Errc errc = ErrcOf(code);
   // The connection's message belongs to its last call: use it only if that is the one that failed.
   const bool last = db != nullptr && sqlite3_extended_errcode(db) == code;
   const std::string_view words = last ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  const int system_error = last ? sqlite3_system_errno(db) : 0;
+  Errc errc = ErrcOf(code);
   if (CallsWhatIsNotRun(words)) errc = Errc::kForeignSchema;
+  if (last && IsWantOfSpace(code, db)) errc = Errc::kDiskFull;
   const std::string_view advice =
       errc == Errc::kCorrupt && words.starts_with(kMalformed)
           ? "a definition in the database cannot be read: a newer SQLite wrote it, or the file is "
@@ -147,8 +178,8 @@ Error ErrorFrom(int code, sqlite3* db, std::string_view doing) {
   std::string text(doing);
   if (file != nullptr && *file != '\0') text += fmt::format(" ({})", file);
   text += fmt::format(": {} [SQLite {}: {}", advice, code, words);
-  const int system_error = last ? sqlite3_system_errno(db) : 0;
-  if (system_error != 0 && (errc == Errc::kCantOpen || errc == Errc::kIo)) {
+  const bool of_system = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR;
+  if (system_error != 0 && of_system) {
     text += fmt::format(", {}", ::strerrordesc_np(system_error));
   }
   text += ']';

@@ -234,7 +234,8 @@ GroupWriter::Verdict GroupWriter::Commit(std::span<Pending> batch) {
     if (!pending.result.ok()) continue;
     pending.result = Error(Errc::kOutcomeUnknown,
                            "the change may or may not have been kept; look before repeating it. " +
-                               committed.error().message());
+                               committed.error().message())
+                         .WithDetail("cause", std::string(committed.error().slug()));
     pending.settled = true;
   }
   return batch.size() == 1 ? Verdict::kSettled : Verdict::kUnknown;

@@ -34,7 +34,8 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 // (3) A COMMIT that failed after SQLite began to write the log leaves durability open: every write
 //     of the batch that had succeeded hears kOutcomeUnknown; the connection is closed, and reopened
 //     and checked before the next batch. That holds for a full disk too: the last bytes of a batch
-//     may be in the log although the call that wrote them failed. Guessing would let us confirm a
+//     may be in the log although the call that wrote them failed. The detail `cause` has the slug
+//     of what failed. Guessing would let us confirm a
 //     reservation that a restart forgets, or deny one that it remembers.
 // (4) A batch that breaks before that (SQLite rolls back everything on some errors, or a deferred
 //     constraint fails the COMMIT) has surely left nothing. The write at fault hears its error; the

@@ -267,7 +267,7 @@ TEST_F(GroupWriterFailureTest, AnIoErrorInsideAWriteIsItsOwnAndTheConnectionIsRe
     const FileSizeLimit limit(300'000);
     writer_->StepOnce();
   }
-  EXPECT_EQ(Answers(), "a:ok b:storage_io_error c:ok");
+  EXPECT_EQ(Answers(), "a:ok b:disk_full c:ok");
   EXPECT_EQ(Rows(), "1 3");
   EXPECT_EQ(writer_->stats().reopened, 1u);
 }
@@ -310,7 +310,8 @@ TEST_F(GroupWriterFailureTest, AWriteThatHidesAnIoErrorCostsTheConnectionAllTheS
   MakeWriter();
   Submit("a", [](db::Transaction& tx) -> Result<void> {
     EXPECT_TRUE(tx->Run("PRAGMA cache_size=5").ok());
-    EXPECT_EQ(tx->Run("INSERT INTO t(a) VALUES (zeroblob(1000000))").error().code(), Errc::kIo);
+    EXPECT_EQ(tx->Run("INSERT INTO t(a) VALUES (zeroblob(1000000))").error().code(),
+              Errc::kDiskFull);
     return {};
   });
   {

@@ -1,0 +1,117 @@
+// What clients see when the disk fails under a running server.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "e2e_test.h"
+
+namespace interlock::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using std::chrono::steady_clock;
+
+class FailingStorageTest : public E2eTest {
+ protected:
+  static HttpAnswer Send(HttpClient& client) {
+    client.Request("POST", "/api/messages", R"({"project":"p","from":"a","to":["b"],"body":"x"})");
+    return client.Read().value_or(HttpAnswer{});
+  }
+  static HttpAnswer Get(HttpClient& client, const std::string& target) {
+    return client.Get(target).value_or(HttpAnswer{});
+  }
+
+  // Writes fail and reads go on while the disk is full; within five seconds of its having space
+  // again, writes go on too.
+  static void CheckFullDisk(ServerProcess& server, const std::function<void()>& fill,
+                            const std::function<void()>& free) {
+    HttpClient client = server.Connect();
+    ASSERT_EQ(Send(client).status, 200);
+    fill();
+    HttpAnswer last = Send(client);
+    for (int i = 0; i < 200 && last.body.find("circuit_open") == std::string::npos; ++i) {
+      if (last.status != 200) {
+        EXPECT_EQ(last.status, 503) << last.body;
+        EXPECT_THAT(last.body, HasSubstr("disk_full"));
+      }
+      EXPECT_EQ(Get(client, "/api/inbox/b?project=p").status, 200);
+      last = Send(client);
+    }
+    EXPECT_THAT(last.body, HasSubstr(R"("error":"circuit_open")"));
+    EXPECT_THAT(last.body, HasSubstr("writes of storage keep failing"));
+    EXPECT_EQ(Get(client, "/api/inbox/b?project=p").status, 200);
+    EXPECT_EQ(Get(client, "/api/agents?project=p").status, 200);
+    const HttpAnswer health = Get(client, "/health");
+    EXPECT_EQ(health.status, 200);
+    EXPECT_THAT(health.body, HasSubstr(R"({"status":"degraded","circuit_breaker":"open",)"
+                                       R"("circuit_breaker_read":"closed",)"
+                                       R"("circuit_breaker_write":"open",)"));
+    const HttpAnswer status = Get(client, "/api/status");
+    EXPECT_THAT(status.body, HasSubstr(R"("circuit_breaker":"open",)"
+                                       R"("circuit_breaker_read":"closed",)"
+                                       R"("circuit_breaker_write":"open")"));
+    const HttpAnswer metrics = Get(client, "/metrics");
+    EXPECT_THAT(metrics.body, HasSubstr("\nintermute_circuit_breaker_state 1\n"));
+    EXPECT_THAT(metrics.body, HasSubstr("\nintermute_circuit_breaker_read_state 0\n"));
+    EXPECT_THAT(metrics.body, HasSubstr("\nintermute_circuit_breaker_write_state 1\n"));
+
+    free();
+    const auto since = steady_clock::now();
+    const auto until = since + std::chrono::seconds(5);
+    while (Send(client).status != 200 && steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    EXPECT_LT(steady_clock::now(), until);
+    EXPECT_EQ(Send(client).status, 200);
+    EXPECT_THAT(Get(client, "/health").body,
+                HasSubstr(R"({"status":"ok","circuit_breaker":"closed")"));
+  }
+};
+
+TEST_F(FailingStorageTest, LimitOfFileSizesIsAFullDiskAndEndsNoServer) {
+  const auto server = Start();
+  const pid_t pid = server->process().pid();
+  rlimit before{};
+  ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, nullptr, &before), 0);
+  const rlimit small{.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  CheckFullDisk(
+      *server, [&] { ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &small, nullptr), 0); },
+      [&] { ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &before, nullptr), 0); });
+  EXPECT_EQ(server->Stop(), 0) << server->process().Stderr();
+}
+
+TEST_F(FailingStorageTest, WritesFailAndReadsGoOnWhileTheDiskIsFull) {
+  std::filesystem::create_directory(File("disk"));
+  const std::string mount = "mount -t tmpfs -o size=2m tmpfs \"$PWD/disk\" && exec \"$0\" \"$@\"";
+  const auto server = std::make_unique<ServerProcess>(
+      Directory(), std::vector<std::string>{"--db=disk/test.db"},
+      std::vector<std::string>{"/usr/bin/unshare", "--user", "--map-root-user", "--mount",
+                               "/bin/sh", "-c", mount});
+  if (!server->ready()) {
+    GTEST_SKIP() << "cannot mount a small disk here: " << server->process().Stderr();
+  }
+  // The disk as the server sees it.
+  const std::string filler = "/proc/" + std::to_string(server->process().pid()) + "/root" +
+                             std::filesystem::canonical(Directory()).string() + "/disk/filler";
+  const auto fill = [&filler] {
+    std::ofstream file(filler, std::ios::binary);
+    const std::string block(1024, 'x');
+    while (file.write(block.data(), std::ssize(block)).flush()) {
+    }
+  };
+  CheckFullDisk(*server, fill, [&filler] { std::filesystem::remove(filler); });
+  EXPECT_EQ(server->Stop(), 0) << server->process().Stderr();
+}
+
+}  // namespace
+}  // namespace interlock::e2e
