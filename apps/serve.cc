@@ -68,7 +68,7 @@ class Running {
         metrics_(http::Routes(), clock, [this] { return Numbers(); }),
         commits_(std::move(commits)),
         database_(std::move(database)),
-        storage_(*database_, clock, StorageOptions(options.limits, log)),
+        storage_(*database_, clock, StorageOptions(options.limits, *database_, log)),
         keys_(std::move(keyring)),
         uuids_(clock, random_),
         reservations_(storage_, clock, uuids_, options.limits, ReservationOptions(options)),
@@ -154,9 +154,11 @@ class Running {
   }
 
  private:
-  static service::Storage::Options StorageOptions(const Limits& limits, Logger& log) {
+  static service::Storage::Options StorageOptions(const Limits& limits,
+                                                  const sqlite::Database& database, Logger& log) {
     service::Storage::Options options;
     options.budget = limits.storage_timeout;
+    options.in_place = [&database] { return database.in_place(); };
     options.on_breaker_change = [&log](service::Storage::Verb verb, resilience::Breaker::State from,
                                        resilience::Breaker::State to) {
       log.Warn("the circuit breaker changed",

@@ -29,7 +29,13 @@ bool SameName(std::string_view a, std::string_view b) {
 }
 
 // What a client hears where the message is about our files and statements; empty = the message.
-std::string_view ToldInstead(Errc code) {
+std::string_view ToldInstead(const Error& error) {
+  const Errc code = error.code();
+  if (code == Errc::kUnavailable && error.slug() == Describe(Errc::kCantOpen).slug) {
+    return "The server's database file, or its log, was moved away, removed or replaced, so "
+           "nothing "
+           "is read or stored; the server's log says what to do.";
+  }
   if (code == Errc::kOutcomeUnknown) {
     return "It is not known whether this was stored: look before you repeat it, or repeat it with "
            "the same id where it has one.";
@@ -146,7 +152,7 @@ Response ErrorResponse(const Error& error) {
     response.fault = error.message();
     return response;
   }
-  const std::string_view told = ToldInstead(error.code());
+  const std::string_view told = ToldInstead(error);
   json::ObjectText body;
   body.Add("error", error.slug()).Add("message", told.empty() ? error.message() : told);
   for (const auto& [key, value] : error.details()) {

@@ -25,7 +25,8 @@ Mailbox::Awaitable<void> Mailbox::Fill(Query query, Sink sink, Read read) {
 
 Mailbox::Awaitable<void> Mailbox::ReadInbox(domain::InboxQuery query, Sink sink) {
   InboxMarks& marks = storage_.inboxes();
-  if (query.project && marks.EndsBy(*query.project, query.agent, query.after)) {
+  if (query.project && storage_.in_place() &&
+      marks.EndsBy(*query.project, query.agent, query.after)) {
     sink->Restart();
     co_return Result<void>();
   }

@@ -64,7 +64,8 @@ Storage::Storage(db::Database& database, Clock& clock, Options options)
       read_guard_(read_breaker_, retry_),
       write_guard_(write_breaker_, retry_),
       inboxes_(options.inboxes_max),
-      signs_(clock) {}
+      signs_(clock),
+      in_place_(std::move(options.in_place)) {}
 
 Storage::Call Storage::Read(ReadFn fn, Done done) {
   return read_guard_.Run(ReadOperation(database_, std::move(fn), budget_), std::move(done));

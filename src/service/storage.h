@@ -55,6 +55,7 @@ class Storage {
     OnBreakerChange on_breaker_change = nullptr;
     resilience::Retry::Random random = resilience::SystemRandom();
     std::size_t inboxes_max = InboxMarks::kInboxesMax;
+    std::function<bool()> in_place = nullptr;  // false: the database is not where it was opened
   };
 
   // Both must outlive it.
@@ -84,6 +85,8 @@ class Storage {
 
   // What is known of inboxes without a read. Whoever puts mail into one tells it.
   InboxMarks& inboxes() { return inboxes_; }
+  // Whether that may be answered: not for a database that was removed or replaced.
+  bool in_place() const { return !in_place_ || in_place_(); }
 
   // When agents were last seen, beyond what is stored.
   SignsOfLife& signs() { return signs_; }
@@ -112,6 +115,7 @@ class Storage {
   resilience::Guard write_guard_;
   InboxMarks inboxes_;
   SignsOfLife signs_;
+  const std::function<bool()> in_place_;
 };
 
 namespace internal {

@@ -14,8 +14,9 @@ namespace interlock::store {
 // A connection rereads a page only after another one has changed the file, so what it shows is:
 // - a file that was cut short: at once;
 // - a file that was overwritten: at once on a connection that has not pinged yet, on the others
-//   after the next commit;
-// - a file that was removed or replaced: never, as the connection keeps the one it opened.
+//   after the next commit.
+// A file that was moved away, removed or replaced is found before any read begins (see
+// db/sqlite/read_pool.h).
 Result<void> Ping(db::Connection& connection);
 
 std::span<const db::NamedSql> PingStatements();

@@ -1,4 +1,4 @@
-// What clients see when the disk fails under a running server.
+// What clients see when the disk or the database file fails under a running server.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,8 +18,9 @@
 namespace interlock::e2e {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::steady_clock;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 class FailingStorageTest : public E2eTest {
  protected:
@@ -111,6 +112,108 @@ TEST_F(FailingStorageTest, WritesFailAndReadsGoOnWhileTheDiskIsFull) {
   };
   CheckFullDisk(*server, fill, [&filler] { std::filesystem::remove(filler); });
   EXPECT_EQ(server->Stop(), 0) << server->process().Stderr();
+}
+
+// One answer of a read, a write and /health each, while the file is not in its place.
+class MovedFileTest : public FailingStorageTest {
+ protected:
+  // `why` is for the log and /health; it names the file.
+  static void CheckRefused(ServerProcess& server, HttpClient& client, const std::string& why) {
+    constexpr const char* kTold = "or its log, was moved away, removed or replaced";
+    for (int i = 0; i < 8; ++i) {  // more often than a breaker waits, and on every reader
+      for (const char* read : {"/api/inbox/b?project=p", "/api/inbox/b?project=p&since_cursor=1",
+                               "/api/agents?project=p", "/api/events", "/api/status"}) {
+        const HttpAnswer answer = Get(client, read);
+        EXPECT_EQ(answer.status, 503) << read;
+        EXPECT_THAT(answer.body, HasSubstr(kTold)) << read;
+      }
+      const HttpAnswer written = Send(client);
+      EXPECT_EQ(written.status, 503);
+      EXPECT_THAT(written.body, HasSubstr(kTold));
+    }
+    const HttpAnswer health = Get(client, "/health");
+    EXPECT_EQ(health.status, 503);
+    EXPECT_THAT(health.body, AllOf(HasSubstr(R"({"status":"degraded",)"), HasSubstr(why)));
+    EXPECT_THAT(server.process().Stderr(), HasSubstr(why));
+  }
+  // A server whose readers, and the marks of its inboxes, have all been used.
+  std::unique_ptr<ServerProcess> StartUsed() {
+    auto server = Start();
+    HttpClient client = server->Connect();
+    EXPECT_EQ(Send(client).status, 200);
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(Get(client, "/health").status, 200);
+      EXPECT_EQ(Get(client, "/api/inbox/b?project=p&since_cursor=1").status, 200);
+    }
+    return server;
+  }
+};
+
+TEST_F(MovedFileTest, RemovedDatabaseAnswersNothing) {
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  std::filesystem::remove(File("test.db"));
+  EXPECT_EQ(Get(client, "/health").status, 503) << "at the next ping";
+  CheckRefused(*server, client, "was moved away, removed or replaced");
+  EXPECT_FALSE(std::filesystem::exists(File("test.db"))) << "nothing is made in its place";
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(MovedFileTest, ReplacedDatabaseIsNeitherReadNorWritten) {
+  {
+    const auto other = Start({"--db=other.db"});
+    HttpClient client = other->Connect();
+    ASSERT_EQ(Send(client).status, 200);
+    EXPECT_EQ(other->Stop(), 0);
+  }
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  const auto size = std::filesystem::file_size(File("other.db"));
+  std::filesystem::rename(File("other.db"), File("test.db"));
+  EXPECT_EQ(Get(client, "/health").status, 503);
+  CheckRefused(*server, client, "was moved away, removed or replaced");
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_EQ(std::filesystem::file_size(File("test.db")), size);
+}
+
+TEST_F(MovedFileTest, DatabaseThatIsPutBackIsServedAgain) {
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  std::filesystem::rename(File("test.db"), File("moved.db"));
+  CheckRefused(*server, client, "was moved away, removed or replaced");
+  std::filesystem::rename(File("moved.db"), File("test.db"));
+  EXPECT_EQ(Get(client, "/health").status, 200);
+  EXPECT_EQ(Send(client).status, 200);
+  EXPECT_EQ(Get(client, "/api/inbox/b?project=p").status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+// What was answered is in the removed log only, until the server stops and moves it into the file.
+TEST_F(MovedFileTest, RemovedLogAnswersNothingAndIsSavedByAStop) {
+  {
+    const auto server = StartUsed();
+    HttpClient client = server->Connect();
+    ASSERT_TRUE(std::filesystem::remove(File("test.db-wal")));
+    EXPECT_EQ(Get(client, "/health").status, 503) << "at the next ping";
+    CheckRefused(*server, client, "test.db-wal, was removed or replaced");
+    EXPECT_EQ(server->Stop(), 0);
+  }
+  const auto server = Start();
+  HttpClient client = server->Connect();
+  EXPECT_THAT(Get(client, "/api/inbox/b?project=p").body, HasSubstr(R"("body":"x")"));
+  EXPECT_EQ(Send(client).status, 200);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+// Only other programs that open the file would miss it.
+TEST_F(MovedFileTest, RemovedSharedMemoryChangesNothing) {
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  ASSERT_TRUE(std::filesystem::remove(File("test.db-shm")));
+  EXPECT_EQ(Get(client, "/health").status, 200);
+  EXPECT_EQ(Send(client).status, 200);
+  EXPECT_EQ(Get(client, "/api/inbox/b?project=p").status, 200);
+  EXPECT_EQ(server->Stop(), 0);
 }
 
 }  // namespace

@@ -250,8 +250,10 @@ struct Connection::Impl {
 
   OpenOptions options;
   fs::path path;
-  TransactionGuard guard;  // `db` points to it
-  EagerWait wait = {};     // and to it
+  fs::path log_path;
+  std::optional<FileId> first_log;  // see CheckInPlace()
+  TransactionGuard guard;           // `db` points to it
+  EagerWait wait = {};              // and to it
   DbPtr db;
   Statements statements;      // of Execute; dies before `db`
   Statements controls;        // BEGIN and its like, kept apart: allowed here is not allowed there
@@ -320,6 +322,9 @@ Result<std::unique_ptr<Connection>> Connection::Open(const OpenOptions& options)
   IL_TRY_VOID(Configure(db.get(), options));
   auto impl = std::make_unique<Impl>();
   impl->options = options;
+  impl->log_path = path;
+  impl->log_path += "-wal";
+  impl->first_log = FileAt(impl->log_path);
   impl->path = std::move(path);
   impl->db = std::move(db);
   sqlite3_set_authorizer(impl->db.get(), TransactionGuard::Authorize, &impl->guard);
@@ -553,6 +558,26 @@ bool Connection::HasMoved() const {
   int moved = 0;
   sqlite3_file_control(impl_->db.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   return moved != 0;
+}
+
+Result<void> Connection::CheckInPlace() {
+  if (HasMoved()) return NotInPlace(path());
+  const std::optional<FileId> log = FileAt(impl_->log_path);
+  if (!impl_->first_log) impl_->first_log = log;  // none yet when it was opened
+  if (impl_->first_log == log) return {};
+  return Error(Errc::kUnavailable,
+               fmt::format("The log of the database, {}, was removed or replaced. Stop the server, "
+                           "which saves what the log holds, and start it again.",
+                           impl_->log_path.string()))
+      .WithSlug("cannot_open");
+}
+
+Error NotInPlace(const fs::path& path) {
+  return Error(Errc::kUnavailable,
+               fmt::format("The database {} was moved away, removed or replaced; put it back, or "
+                           "stop the server and start it on the new one.",
+                           path.string()))
+      .WithSlug("cannot_open");
 }
 
 }  // namespace interlock::sqlite

@@ -135,6 +135,9 @@ class Connection final : public db::Connection, public db::Migratable {
   // True when there is another file, or none, at path() by now: this connection still has the old
   // one, which nobody else will ever find.
   bool HasMoved() const;
+  // kUnavailable, slug cannot_open, when HasMoved(), or when the log beside the file is no longer
+  // the one that was there first: what is written would be lost to whoever opens the database next.
+  Result<void> CheckInPlace();
 
  private:
   struct Impl;
@@ -147,5 +150,9 @@ class Connection final : public db::Connection, public db::Migratable {
   explicit Connection(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// The refusal to use a database that is no longer where it was opened: kUnavailable, slug
+// cannot_open.
+Error NotInPlace(const std::filesystem::path& path);
 
 }  // namespace interlock::sqlite

@@ -1,5 +1,6 @@
 #include "db/sqlite/database.h"
 
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,8 +25,15 @@ OpenOptions OptionsFor(const DatabaseOptions& options, Access access, const Gath
           .vfs = vfs != nullptr ? vfs->name() : options.vfs};
 }
 
-auto OpenerOf(OpenOptions opening) {
-  return [opening = std::move(opening)] { return Connection::Open(opening); };
+// Opens the file that was opened first, and none that has come into its place: even a look at that
+// one could change it.
+auto OpenerOf(OpenOptions opening, std::optional<FileId> first) {
+  return [opening = std::move(opening), first]() -> Result<std::unique_ptr<Connection>> {
+    if (FileAt(opening.path) != first) return NotInPlace(opening.path);
+    IL_TRY(std::unique_ptr<Connection> connection, Connection::Open(opening));
+    if (connection->HasMoved() || FileAt(opening.path) != first) return NotInPlace(opening.path);
+    return connection;
+  };
 }
 
 std::unique_ptr<GatheringVfs> GatheringFor(const DatabaseOptions& options) {
@@ -44,6 +52,7 @@ Result<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& options,
   for (std::unique_ptr<Connection>& reader : readers) {
     IL_TRY(reader, Connection::Open(OptionsFor(options, Access::kReadOnly, nullptr)));
   }
+  if (writer->HasMoved()) return NotInPlace(options.path);
   try {
     return std::unique_ptr<Database>(
         new Database(options, clock, std::move(gathering), std::move(writer), std::move(readers)));
@@ -59,8 +68,9 @@ Database::Database(const DatabaseOptions& options, Clock& clock,
                    std::unique_ptr<GatheringVfs> gathering, std::unique_ptr<Connection> writer,
                    std::vector<std::unique_ptr<Connection>> readers)
     : gathering_(std::move(gathering)),
+      file_(FileAt(options.path)),
       writer_(std::move(writer),
-              OpenerOf(OptionsFor(options, Access::kReadWrite, gathering_.get())),
+              OpenerOf(OptionsFor(options, Access::kReadWrite, gathering_.get()), file_),
               {.queue_max = options.write_queue_max,
                .batch_max = options.batch_max,
                .log_pages_max = options.log_pages_max,
@@ -69,10 +79,11 @@ Database::Database(const DatabaseOptions& options, Clock& clock,
                .on_reopened = options.on_reopened,
                .on_committed = options.on_committed},
               clock),
-      readers_(std::move(readers), OpenerOf(OptionsFor(options, Access::kReadOnly, nullptr)),
+      readers_(std::move(readers), OpenerOf(OptionsFor(options, Access::kReadOnly, nullptr), file_),
                {.queue_max = options.read_queue_max,
                 .drive = options.drive,
-                .first_ticket = kFirstRead}) {}
+                .first_ticket = kFirstRead,
+                .in_place = &in_place_}) {}
 
 Database::~Database() {
   const Result<void> closed = Close();  // who cares for the result calls Close() before

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "db/sqlite/connection.h"
+#include "db/sqlite/files.h"
 #include "db/sqlite/gathering_vfs.h"
 #include "db/sqlite/group_writer.h"
 #include "db/sqlite/read_pool.h"
@@ -51,6 +54,9 @@ class Database final : public db::Database {
   bool StepWriter() { return writer_.StepOnce(); }
   bool StepReader() { return readers_.StepOnce(); }
 
+  // False: the file was no longer where it was opened when a read last looked.
+  bool in_place() const { return in_place_.load(std::memory_order_relaxed); }
+
   GroupWriter::Stats writer_stats() { return writer_.stats(); }
   ReadPool::Stats reader_stats() { return readers_.stats(); }
 
@@ -59,6 +65,8 @@ class Database final : public db::Database {
            std::unique_ptr<Connection> writer, std::vector<std::unique_ptr<Connection>> readers);
 
   const std::unique_ptr<GatheringVfs> gathering_;  // of the writer; null: it has none
+  const std::optional<FileId> file_;               // that was opened first
+  std::atomic<bool> in_place_ = true;
   GroupWriter writer_;
   ReadPool readers_;
 };

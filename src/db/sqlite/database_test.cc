@@ -219,6 +219,65 @@ TEST_F(DatabaseTest, CloseRacingRequestsAnswersEachAcceptedOneOnce) {
   EXPECT_FALSE(Exists("-wal"));
 }
 
+TEST_F(DatabaseTest, FileThatWasReplacedIsNeitherReadNorWrittenUntilItIsBack) {
+  temp_.Make("CREATE TABLE t(a)");
+  auto database = Open();
+  ASSERT_TRUE(db::WriteAndWait(*database, Insert(1)).ok());
+  testing::TempDb other;
+  other.Make("CREATE TABLE t(a)");
+  const auto aside = temp_.directory() / "aside.db";
+  fs::rename(temp_.path(), aside);
+  for (const bool replaced : {false, true}) {
+    if (replaced) fs::copy_file(other.path(), temp_.path());
+    for (int i = 0; i < 8; ++i) {  // every reader
+      const Result<void> read = Ping(*database);
+      ASSERT_FALSE(read.ok());
+      EXPECT_EQ(read.error().code(), Errc::kUnavailable);
+      EXPECT_EQ(read.error().slug(), "cannot_open");
+    }
+    EXPECT_FALSE(database->in_place());
+    EXPECT_EQ(db::WriteAndWait(*database, Insert(2)).error().slug(), "cannot_open");
+  }
+  fs::rename(aside, temp_.path());
+  EXPECT_EQ(Count(*database), 1);
+  EXPECT_TRUE(database->in_place());
+  EXPECT_TRUE(db::WriteAndWait(*database, Insert(2)).ok());
+}
+
+TEST_F(DatabaseTest, ConnectionsThatAreOpenedAnewTakeNoOtherFile) {
+  temp_.Make("CREATE TABLE t(a)");
+  auto database = Open();
+  ASSERT_TRUE(db::WriteAndWait(*database, Insert(1)).ok());
+  const auto spoil_all = [&database] {
+    const auto fail = [](auto&) -> Result<void> { return Error(Errc::kIo, "spoilt"); };
+    for (int i = 0; i < 8; ++i) EXPECT_FALSE(db::ReadAndWait(*database, fail).ok());
+    EXPECT_FALSE(db::WriteAndWait(*database, fail).ok());
+  };
+  testing::TempDb other;
+  other.Make("CREATE TABLE t(a)");
+  spoil_all();
+  fs::rename(temp_.path(), temp_.directory() / "aside.db");
+  fs::copy_file(other.path(), temp_.path());
+  const auto written = fs::last_write_time(temp_.path());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(Ping(*database).error().slug(), "cannot_open");
+  EXPECT_EQ(db::WriteAndWait(*database, Insert(2)).error().slug(), "cannot_open");
+  EXPECT_EQ(fs::last_write_time(temp_.path()), written);
+  fs::rename(temp_.directory() / "aside.db", temp_.path());
+  EXPECT_EQ(Count(*database), 1);
+}
+
+TEST_F(DatabaseTest, RemovedLogIsRefusedAndItsContentIsSavedByClosing) {
+  temp_.Make("CREATE TABLE t(a)");
+  auto database = Open();
+  ASSERT_TRUE(db::WriteAndWait(*database, Insert(1)).ok());
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(Ping(*database).ok());
+  ASSERT_TRUE(fs::remove(temp_.path().string() + "-wal"));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(Ping(*database).error().slug(), "cannot_open");
+  EXPECT_EQ(db::WriteAndWait(*database, Insert(2)).error().slug(), "cannot_open");
+  EXPECT_TRUE(database->Close().ok());
+  EXPECT_EQ(Count(*Open()), 1);
+}
+
 TEST_F(DatabaseTest, AFileThatCannotBeOpenedIsAnErrorNotACrash) {
   DatabaseOptions bad = options();
   bad.path = temp_.directory();

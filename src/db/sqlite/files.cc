@@ -154,4 +154,10 @@ Result<std::filesystem::path> SafePath(const std::filesystem::path& path, IfMiss
   return safe;
 }
 
+std::optional<FileId> FileAt(const std::filesystem::path& path) {
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  return FileId{.device = found.st_dev, .number = found.st_ino};
+}
+
 }  // namespace interlock::sqlite

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "base/result.h"
 
@@ -28,5 +29,16 @@ Result<std::filesystem::path> SafePlace(const std::filesystem::path& path, IfMis
 // drop the locks that another connection of this process holds on it. kAlreadyExists when there is
 // something of that name.
 Result<void> CreatePrivateFile(const std::filesystem::path& path);
+
+// Which file it is, whatever its name.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t number = 0;
+
+  bool operator==(const FileId&) const = default;
+};
+
+// The file of this name; nothing when there is none.
+std::optional<FileId> FileAt(const std::filesystem::path& path);
 
 }  // namespace interlock::sqlite

@@ -246,11 +246,10 @@ Result<void> GroupWriter::Begin() {
   Result<void> begun = SettleLog();
   if (begun.ok()) begun = connection_->BeginExclusive();
   if (!begun.ok() && SpoilsConnection(begun.error().code())) connection_.reset();
-  if (!begun.ok() || !connection_->HasMoved()) return begun;
-  connection_->Rollback();
-  return Error(Errc::kCantOpen, "The database " + connection_->path().string() +
-                                    " was moved away, removed or replaced; put it back, or stop "
-                                    "the server and start it on the new one.");
+  if (!begun.ok()) return begun;
+  Result<void> in_place = connection_->CheckInPlace();
+  if (!in_place.ok()) connection_->Rollback();
+  return in_place;
 }
 
 Result<void> GroupWriter::SettleLog() {

@@ -54,7 +54,8 @@ enum class Drive : std::uint8_t { kThreads, kByHand };
 //     first batch, or when closing if there was none. Who reads an old snapshot meanwhile makes
 //     that batch kBusy.
 // (9) Nothing is written to a file that is no longer where it was opened, and where the next server
-//     would look for it: such batches hear kCantOpen until it is back.
+//     would look for it, nor to a log that is not: such batches hear kUnavailable, see
+//     Connection::CheckInPlace(), until it is back.
 // (10) Nothing that throws on the writer thread, such as an allocation or `reopen`, ends it: the
 //     batch hears kOutOfMemory, or kOutcomeUnknown when its COMMIT had begun.
 class GroupWriter {

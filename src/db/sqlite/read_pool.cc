@@ -68,12 +68,25 @@ void ReadPool::RunShared(Slot& slot, Queue::Request first, int reads_max) {
 }
 
 Result<void> ReadPool::Attempt(Slot& slot, const Read& read) {
+  if (slot == nullptr || !slot->in_transaction()) IL_TRY_VOID(TakeSnapshot(slot));
+  db::Connection& connection = *slot;
+  return RunContained(read, connection);
+}
+
+Result<void> ReadPool::TakeSnapshot(Slot& slot) {
+  const Result<void> found = FindFile(slot);
+  if (options_.in_place != nullptr) {
+    options_.in_place->store(found.ok(), std::memory_order_relaxed);
+  }
+  IL_TRY_VOID(found);
+  return slot->BeginSnapshot();
+}
+
+Result<void> ReadPool::FindFile(Slot& slot) {
   if (slot == nullptr) {
     IL_TRY(slot, open_());
   }
-  if (!slot->in_transaction()) IL_TRY_VOID(slot->BeginSnapshot());
-  db::Connection& connection = *slot;
-  return RunContained(read, connection);
+  return slot->CheckInPlace();
 }
 
 void ReadPool::Close() {

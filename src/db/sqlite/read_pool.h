@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,6 +23,9 @@ namespace interlock::sqlite {
 // Reads that waited already when a snapshot was taken may share it, since it shows all that was
 // committed before they were submitted: with every new one SQLite forgets the pages it has read.
 //
+// Nothing is read from a file that is no longer where it was opened: such reads hear kUnavailable,
+// see Connection::CheckInPlace(), until it is back. It is looked for with each snapshot.
+//
 // Thread-safe. `done` runs exactly once per accepted read, on a reader thread, with no lock held. A
 // snapshot ends before the last `done` of those who shared it, so that a slow listener does not
 // keep the log from shrinking. A `done` that throws fails a check.
@@ -36,6 +40,7 @@ class ReadPool {
     std::size_t queue_max = 4096;
     Drive drive = Drive::kThreads;
     Ticket first_ticket = 2;
+    std::atomic<bool>* in_place = nullptr;  // where to say whether the file was, if anywhere
   };
 
   // For metrics; counts since the start.
@@ -77,6 +82,8 @@ class ReadPool {
   void Run(Slot& slot);
   void RunShared(Slot& slot, Queue::Request first, int reads_max);
   Result<void> Attempt(Slot& slot, const Read& read);
+  Result<void> TakeSnapshot(Slot& slot);
+  Result<void> FindFile(Slot& slot);  // opens it where there is no connection
 
   const Options options_;
   const Open open_;
