@@ -43,6 +43,7 @@
 #include "service/windows.h"
 #include "signals.h"
 #include "store/events.h"
+#include "store/meta.h"
 #include "store/schema.h"
 
 namespace interlock::app {
@@ -62,7 +63,8 @@ class Running {
  public:
   // `commits` is what `database` notifies.
   Running(const ServeOptions& options, Clock& clock, Logger& log, DatabaseLock lock,
-          Commits commits, std::unique_ptr<sqlite::Database> database, auth::Keyring keyring)
+          std::string log_id, Commits commits, std::unique_ptr<sqlite::Database> database,
+          auth::Keyring keyring)
       : log_(log),
         lock_(std::move(lock)),
         metrics_(http::Routes(), clock, [this] { return Numbers(); }),
@@ -91,6 +93,7 @@ class Running {
         live_(storage_, clock, uuids_, mail_, tmux_, log, LiveOptions(options.limits)),
         windows_(storage_, clock, uuids_, options.limits),
         app_{.version = BuildInfo().version,
+             .log_id = std::move(log_id),
              .log = log,
              .metrics = metrics_,
              .keys = keys_,
@@ -326,11 +329,19 @@ void HideFilesFromGit(const ServeOptions& options, Logger& log) {
   }
 }
 
+// The log of events as the server finds it.
+struct FoundLog {
+  std::string id;
+  domain::Cursor newest = 0;
+};
+
 // Read before the storage threads start, so that they have seen nothing yet.
-Result<domain::Cursor> NewestEvent(const ServeOptions& options) {
+Result<FoundLog> ReadLog(const ServeOptions& options) {
   IL_TRY(const auto connection,
          sqlite::Connection::Open({.path = options.database, .access = sqlite::Access::kReadOnly}));
-  return store::NewestCursor(*connection);
+  IL_TRY(std::string id, store::ReadLogId(*connection));
+  IL_TRY(const domain::Cursor newest, store::NewestCursor(*connection));
+  return FoundLog{.id = std::move(id), .newest = newest};
 }
 
 Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Terminal& terminal,
@@ -342,7 +353,7 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   HideFilesFromGit(options, log);
   IL_TRY_VOID(MigrateDatabase(options, clock, log));
   WarnOfOtherUsers(options, log);
-  IL_TRY(const domain::Cursor newest, NewestEvent(options));
+  IL_TRY(const FoundLog events, ReadLog(options));
   sqlite::DatabaseOptions database_options;
   database_options.path = options.database;
   database_options.durability = options.durability;
@@ -359,10 +370,10 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   Csprng random;
   IL_TRY(auth::Keyring keyring, OpenKeys(options.keys_file, random, terminal, log));
   IL_TRY(auto sockets, Listen(options, keyring, log));
-  auto running = std::make_unique<Running>(options, clock, log, std::move(lock), commits,
+  auto running = std::make_unique<Running>(options, clock, log, std::move(lock), events.id, commits,
                                            std::move(database), std::move(keyring));
   Signals::BeginServing();
-  running->Start(std::move(sockets), newest);
+  running->Start(std::move(sockets), events.newest);
   return running;
 }
 

@@ -50,7 +50,8 @@ json::Value RegisteredSchema() {
                              {"session_id", json::StringSchema()},
                              {"name", json::StringSchema()},
                              {"token", json::StringSchema()},
-                             {"cursor", json::IntegerSchema()}});
+                             {"cursor", json::IntegerSchema()},
+                             {"log_id", json::StringSchema()}});
 }
 
 // The token that came with the request. To one who registers again it also proves a session whose
@@ -86,6 +87,7 @@ Answer PostAgent(App& app, Request& request) {
                                     .Add("name", made.agent.name)
                                     .Add("token", made.token.Reveal())
                                     .Add("cursor", 0)
+                                    .Add("log_id", app.log_id)
                                     .Text());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <string_view>
 
 #include "auth/access.h"
@@ -43,6 +44,7 @@ class FirstTime {
 // server has stopped.
 struct App {
   std::string_view version;
+  std::string log_id = {};  // store/meta.h
   Logger& log;
   Metrics& metrics;
   const auth::KeyringHolder& keys;

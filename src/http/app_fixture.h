@@ -60,6 +60,7 @@ struct TestServices {
   }
   App MakeApp(Logger& log, service::Health& other_health, service::Feed& other_feed) {
     return {.version = "9.8.7",
+            .log_id = "0123456789abcdef0123456789abcdef",
             .log = log,
             .metrics = metrics,
             .keys = keys,

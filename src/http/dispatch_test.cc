@@ -194,7 +194,8 @@ TEST_F(HealthTest, AnswersOkWithBreakerVersionAndStartInText) {
             "{\"status\":\"ok\",\"circuit_breaker\":\"closed\","
             "\"circuit_breaker_read\":\"closed\",\"circuit_breaker_write\":\"closed\","
             "\"version\":\"9.8.7\","
-            "\"started_at\":\"2026-01-02T03:04:05Z\"}\n");
+            "\"started_at\":\"2026-01-02T03:04:05Z\","
+            "\"log_id\":\"0123456789abcdef0123456789abcdef\"}\n");
   EXPECT_EQ(answer->headers.Find("Content-Type"), "application/json");
 }
 

@@ -20,7 +20,8 @@ boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request& /*request*
       .Add("circuit_breaker_read", report.circuit_breaker_read)
       .Add("circuit_breaker_write", report.circuit_breaker_write)
       .Add("version", app.version)
-      .Add("started_at", FormatRfc3339(report.started_at));
+      .Add("started_at", FormatRfc3339(report.started_at))
+      .Add("log_id", app.log_id);
   if (report.ping_error) {
     body.Add("error", report.ping_error->slug())
         .Add("message", "The database does not answer (" + report.ping_error->message() +
@@ -39,7 +40,8 @@ json::Value HealthSchema() {
                              {"circuit_breaker_read", BreakerSchema()},
                              {"circuit_breaker_write", BreakerSchema()},
                              {"version", json::StringSchema()},
-                             {"started_at", json::TimeSchema()}});
+                             {"started_at", json::TimeSchema()},
+                             {"log_id", json::StringSchema()}});
 }
 
 constexpr std::array kRoutes = {

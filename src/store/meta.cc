@@ -20,6 +20,7 @@ constexpr db::NamedSql kStatements[] = {IL_SQL(kGetMeta), IL_SQL(kAddMeta)};
 
 // Part of the file's format.
 constexpr std::string_view kInstanceId = "instance_id";
+constexpr std::string_view kLogId = "log_id";
 constexpr std::string_view kCreatedAt = "created_at";  // microseconds since 1970, decimal
 
 Result<std::optional<std::string>> Get(db::Connection& connection, std::string_view key) {
@@ -52,6 +53,12 @@ Result<std::optional<Instance>> FindInstance(db::Connection& connection) {
   if (!id || !created_at) return std::optional<Instance>();
   IL_TRY(const Timestamp time, ParseCreatedAt(*created_at));
   return std::optional(Instance{*std::move(id), time});
+}
+
+Result<std::string> ReadLogId(db::Connection& connection) {
+  IL_TRY(std::optional<std::string> id, Get(connection, kLogId));
+  if (id && !id->empty()) return *std::move(id);
+  return Error(Errc::kCorrupt, "meta.log_id is missing: put back a backup");
 }
 
 std::span<const db::NamedSql> MetaStatements() { return kStatements; }

@@ -28,6 +28,10 @@ Result<Instance> EnsureInstance(db::Transaction& tx, std::string_view new_id, Ti
 // Nothing before the first EnsureInstance().
 Result<std::optional<Instance>> FindInstance(db::Connection& connection);
 
+// Which log of events the database holds: random, made with the file. A file that is restored from
+// a backup has the id of the backup; give it a new one, so that clients drop their cursors.
+Result<std::string> ReadLogId(db::Connection& connection);
+
 std::span<const db::NamedSql> MetaStatements();
 
 }  // namespace interlock::store

@@ -51,5 +51,29 @@ TEST_F(MetaTest, ATimeThatIsNoneIsReportedAsCorrupt) {
   }
 }
 
+TEST_F(MetaTest, EveryDatabaseHasALogIdOfItsOwn) {
+  const std::string id = ReadLogId(*connection_).value();
+  EXPECT_EQ(id.size(), 32U);
+  EXPECT_EQ(ReadLogId(*temp_.Open()).value(), id);
+  testing::TempDb other;
+  const auto connection = other.Open();
+  testing::FakeClock clock;
+  ASSERT_TRUE(
+      db::Migrator(ServerSchema(), {.database = other.path()}, clock).Run(*connection).ok());
+  EXPECT_NE(ReadLogId(*connection).value(), id);
+}
+
+TEST_F(MetaTest, FileOfAnOlderVersionGetsALogIdWhenItIsMigrated) {
+  testing::TempDb old;
+  const auto connection = old.Open();
+  testing::FakeClock clock;
+  db::Schema before = ServerSchema();
+  before.steps = before.steps.first(8);
+  ASSERT_TRUE(db::Migrator(before, {.database = old.path()}, clock).Run(*connection).ok());
+  EXPECT_EQ(ReadLogId(*connection).error().code(), Errc::kCorrupt);
+  ASSERT_TRUE(db::Migrator(ServerSchema(), {.database = old.path()}, clock).Run(*connection).ok());
+  EXPECT_EQ(ReadLogId(*connection).value().size(), 32U);
+}
+
 }  // namespace
 }  // namespace interlock::store

@@ -32,7 +32,7 @@ class HttpTest : public E2eTest {
 constexpr const char* kHealthy =
     "\\{\"status\":\"ok\",\"circuit_breaker\":\"closed\",\"circuit_breaker_read\":\"closed\","
     "\"circuit_breaker_write\":\"closed\",\"version\":\"[0-9.]+\","
-    "\"started_at\":\"[0-9T:.-]+Z\"\\}\n";
+    "\"started_at\":\"[0-9T:.-]+Z\",\"log_id\":\"[0-9a-f]+\"\\}\n";
 
 constexpr std::size_t kKib = 1024;
 

@@ -117,6 +117,22 @@ TEST_F(MailboxTest, AWrongRequestIs400WithTheNameOfTheField) {
   });
 }
 
+TEST_F(MailboxTest, LogIdIsInHealthAndRegistrationAndIsThatOfTheDatabase) {
+  const std::string id = Text(Get("/health"), "log_id");
+  EXPECT_EQ(id.size(), 32U) << id;
+  EXPECT_EQ(Text(Post("/api/agents", R"({"project":"p"})"), "log_id"), id);
+  const auto id_of_other = [this] {
+    const auto other = Start({"--db=other.db"});
+    const auto health = json::Parse(other->Connect().Get("/health")->body);
+    EXPECT_EQ(other->Stop(), 0);
+    return Text(health.value(), "log_id");
+  };
+  const std::string other = id_of_other();
+  EXPECT_EQ(other.size(), 32U) << other;
+  EXPECT_NE(other, id);
+  EXPECT_EQ(id_of_other(), other) << "after a restart";
+}
+
 // A client that comes back to a database that was restored, or made anew, has a cursor of the old
 // one. It must not wait for mail that will never have a cursor after it.
 TEST_F(MailboxTest, CursorOfAnotherDatabaseIsRefusedByEveryRead) {
