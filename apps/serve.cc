@@ -15,6 +15,7 @@
 #include "auth/keyring_holder.h"
 #include "base/git_tree.h"
 #include "base/id.h"
+#include "base/limited_log.h"
 #include "base/version.h"
 #include "db/migrate.h"
 #include "db/sqlite/database.h"
@@ -30,6 +31,7 @@
 #include "service/commit_signal.h"
 #include "service/feed.h"
 #include "service/health.h"
+#include "service/lapse_watch.h"
 #include "service/live.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
@@ -66,6 +68,7 @@ class Running {
           std::string log_id, Commits commits, std::unique_ptr<sqlite::Database> database,
           auth::Keyring keyring)
       : log_(log),
+        events_(log, clock),
         lock_(std::move(lock)),
         metrics_(http::Routes(), clock, [this] { return Numbers(); }),
         commits_(std::move(commits)),
@@ -78,6 +81,7 @@ class Running {
         sweeper_(
             storage_, clock, log, [this] { return feed_.stats().published; },
             SweeperOptions(options)),
+        lapses_(storage_, clock, LapseOptions(options)),
         mirror_(MakeMirror(options, storage_, clock, log)),
         health_(&storage_, clock, options.limits.ping_timeout),
         agents_(storage_, clock, random_, uuids_, options.limits,
@@ -95,6 +99,7 @@ class Running {
         app_{.version = BuildInfo().version,
              .log_id = std::move(log_id),
              .log = log,
+             .events = events_,
              .metrics = metrics_,
              .keys = keys_,
              .access = options.access,
@@ -116,6 +121,7 @@ class Running {
   void Start(std::vector<http::ListeningSocket> sockets, domain::Cursor newest) {
     feed_.Start(newest);
     sweeper_.Start();
+    lapses_.Start();
     if (mirror_) {
       mirror_->Start();
       commits_.mirror->Connect([this](db::Connection* /*own*/) { mirror_->Notify(); });
@@ -141,6 +147,7 @@ class Running {
   // The one way to stop, and its order.
   Result<void> Stop() {
     sweeper_.Stop();
+    lapses_.Stop();
     server_.StopAccepting();
     reservations_.StopWaits();  // those who wait are told, and those who follow
     feed_.Stop();
@@ -241,8 +248,27 @@ class Running {
     sweeping.interval = options.sweep_interval;
     sweeping.retain = std::chrono::days(options.retain_days);
     sweeping.heartbeat_grace = options.heartbeat_grace;
-    sweeping.on_expired = [this](const auto& expired) { reservations_.TellGone(expired); };
+    sweeping.on_expired = [this](const auto& expired) {
+      reservations_.TellGone(expired);
+      for (const domain::Reservation& one : expired) {
+        events_.Info("reservation expired", {{"reservation", one.id},
+                                             {"agent", one.agent},
+                                             {"project", one.project},
+                                             {"pattern", one.pattern}});
+      }
+    };
     return sweeping;
+  }
+
+  service::LapseWatch::Options LapseOptions(const ServeOptions& options) {
+    return {.grace = options.heartbeat_grace,
+            .interval = options.sweep_interval,
+            .on_lapsed = [this](const store::SeenAgent& agent) {
+              events_.Info("agent expired", {{"agent", agent.id},
+                                             {"name", agent.name},
+                                             {"project", agent.project},
+                                             {"last_seen", agent.last_seen}});
+            }};
   }
 
   static service::Feed::Options FeedOptions(const Limits& limits) {
@@ -253,6 +279,7 @@ class Running {
   }
 
   Logger& log_;
+  LimitedLog events_;
   const DatabaseLock lock_;
   http::Metrics metrics_;
   const Commits commits_;
@@ -264,6 +291,7 @@ class Running {
   service::Reservations reservations_;
   service::Feed feed_;
   service::Sweeper sweeper_;
+  service::LapseWatch lapses_;
   const std::unique_ptr<service::Mirror> mirror_;  // null when none was asked for
   service::Health health_;
   service::Agents agents_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limited_log.h"
 #include "base/log.h"
 #include "domain/agent.h"
 #include "domain/text.h"
@@ -74,6 +75,9 @@ Answer PostAgent(App& app, Request& request) {
                                               : domain::SessionProof::kAge};
   const bool nowhere = registration.project.empty();
   IL_CO_TRY(const auto made, co_await app.agents.Register(std::move(registration)));
+  app.events.Info(
+      "agent registered",
+      {{"agent", made.agent.id}, {"name", made.agent.name}, {"project", made.agent.project}});
   if (nowhere && app.agent_without_project.Take()) {
     app.log.Warn(
         "an agent registered without a project; send \"project\", or it meets no agent that has "
@@ -94,6 +98,7 @@ Answer PostAgent(App& app, Request& request) {
 Answer DeleteAgent(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   IL_CO_TRY_VOID(co_await app.agents.Deregister(std::move(ref)));
+  app.events.Info("agent left", {{"agent", request.Param("id")}});
   Response response;
   response.status = 204;
   co_return response;

@@ -7,6 +7,7 @@
 #include "auth/access.h"
 
 namespace interlock {
+class LimitedLog;
 class Logger;
 }
 
@@ -46,6 +47,7 @@ struct App {
   std::string_view version;
   std::string log_id = {};  // store/meta.h
   Logger& log;
+  LimitedLog& events;  // log lines about what clients do
   Metrics& metrics;
   const auth::KeyringHolder& keys;
   auth::AccessRules access;

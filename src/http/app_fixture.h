@@ -3,6 +3,7 @@
 #include "auth/keyring_holder.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/limited_log.h"
 #include "http/app.h"
 #include "http/metrics.h"
 #include "http/routes.h"
@@ -45,6 +46,8 @@ struct TestServices {
         mail(storage, clock, uuids, {}),
         mailbox(storage, clock),
         quiet(clock, unheard),
+        silent(clock, unheard, {.level_min = LogLevel::kError}),
+        events(silent, clock),
         feed(storage, commits, clock, quiet, {}),
         planning(storage, clock, uuids),
         reservations(storage, clock, uuids, Limits(), {}),
@@ -62,6 +65,7 @@ struct TestServices {
     return {.version = "9.8.7",
             .log_id = "0123456789abcdef0123456789abcdef",
             .log = log,
+            .events = events,
             .metrics = metrics,
             .keys = keys,
             .access = {},
@@ -88,6 +92,8 @@ struct TestServices {
   service::Mailbox mailbox;
   testing::CapturedLog unheard;
   Logger quiet;
+  Logger silent;  // so that no timer of `events` is among those that a test waits for
+  LimitedLog events;
   service::CommitSignal commits;
   service::Feed feed;
   service::Planning planning;

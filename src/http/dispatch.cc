@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/limited_log.h"
 #include "base/log.h"
 #include "http/admission.h"
 #include "http/app.h"
@@ -106,6 +107,10 @@ boost::asio::awaitable<Response> Run(const Router& router, const Route& route, A
   std::string what;
   try {
     auto served = co_await Serve(router, route, app, request);
+    if (!served.ok() && served.error().code() == Errc::kUnauthorized) {
+      app.events.Info("request refused, its key is wrong or missing",
+                      {{"peer", request.peer.address}, {"route", route.path}});
+    }
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
       app.log.Error("a handler failed", {{"route", route.path}, {"what", response.fault}});

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/limited_log.h"
 #include "domain/reservation.h"
 #include "domain/text.h"
 #include "http/app.h"
@@ -174,6 +175,27 @@ service::WaitQueue::Reach ReachOf(const auth::Caller& caller) {
   return anywhere ? service::WaitQueue::Reach::kEverywhere : service::WaitQueue::Reach::kProject;
 }
 
+void LogGranted(App& app, const std::vector<domain::Reservation>& granted) {
+  for (const domain::Reservation& one : granted) {
+    app.events.Info("reservation granted", {{"reservation", one.id},
+                                            {"agent", one.agent},
+                                            {"project", one.project},
+                                            {"pattern", one.pattern}});
+  }
+}
+
+// `agent` asked for it.
+void LogRefused(App& app, std::string_view agent, const Reservations::Refused& refused) {
+  if (refused.conflicts.empty()) return;
+  const domain::Conflict& first = refused.conflicts.front();
+  app.events.Info("reservation refused", {{"agent", agent},
+                                          {"requested", first.requested},
+                                          {"holder", first.agent},
+                                          {"held_by", first.held_by},
+                                          {"pattern", first.pattern},
+                                          {"conflicts", refused.conflicts.size()}});
+}
+
 awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   IL_CO_TRY(ReserveRequest body, DecodeBody<ReserveRequest>(request));
   if (request.project->empty()) co_return ProjectRequired(R"({"project":"web"})");
@@ -193,15 +215,19 @@ awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   wish.patience = std::chrono::seconds(body.wait_seconds.value_or(0));
   wish.reach = ReachOf(request.caller);
   if (wish.patience.count() > 0 && request.watch_peer) request.watch_peer();
+  const std::string agent = wish.agent;
   IL_CO_TRY(const Reservations::Verdict verdict,
             co_await app.reservations.Reserve(std::move(wish)));
   if (const auto* refused = std::get_if<Reservations::Refused>(&verdict)) {
+    LogRefused(app, agent, *refused);
     co_return Conflicted(*refused);
   }
   if (const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&verdict)) {
+    app.events.Info("reservation refused", {{"agent", agent}, {"reason", "deadlock"}});
     co_return Deadlock(*deadlocked);
   }
   const auto& granted = std::get<Reservations::Granted>(verdict).reservations;
+  LogGranted(app, granted);
   if (!many) co_return Response::Json(201, app.reservations.Json(granted.front()));
   co_return Response::Json(201, app.reservations.ListJson(granted));
 }
@@ -252,8 +278,9 @@ awaitable<Result<Response>> GetReservation(App& app, Request& request) {
 }
 
 // What a renewal or a transfer came to.
-Response OneGranted(App& app, const Reservations::Verdict& verdict) {
+Response OneGranted(App& app, std::string_view agent, const Reservations::Verdict& verdict) {
   if (const auto* refused = std::get_if<Reservations::Refused>(&verdict)) {
+    LogRefused(app, agent, *refused);
     return Conflicted(*refused);
   }
   const auto& granted = std::get<Reservations::Granted>(verdict).reservations;
@@ -265,7 +292,7 @@ awaitable<Result<Response>> PostRenew(App& app, Request& request) {
   Reservations::Ref ref = RefOf(request);
   IL_CO_TRY(const Reservations::Verdict verdict,
             co_await app.reservations.Renew(std::move(ref), body.ttl_minutes.value_or(0)));
-  co_return OneGranted(app, verdict);
+  co_return OneGranted(app, request.caller.agent, verdict);
 }
 
 awaitable<Result<Response>> PostTransfer(App& app, Request& request) {
@@ -277,7 +304,10 @@ awaitable<Result<Response>> PostTransfer(App& app, Request& request) {
   IL_CO_TRY(
       const Reservations::Verdict verdict,
       co_await app.reservations.Transfer(std::move(ref), std::string(domain::Trim(body.to_agent))));
-  co_return OneGranted(app, verdict);
+  if (const auto* granted = std::get_if<Reservations::Granted>(&verdict)) {
+    LogGranted(app, granted->reservations);
+  }
+  co_return OneGranted(app, request.caller.agent, verdict);
 }
 
 awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
@@ -290,6 +320,8 @@ awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
   }
   if (force) {
     IL_CO_TRY_VOID(co_await app.reservations.ForceRelease(std::move(ref), std::move(reason)));
+    app.events.Info("reservation forced",
+                    {{"reservation", request.Param("id")}, {"by", request.caller.agent}});
   } else {
     IL_CO_TRY_VOID(co_await app.reservations.Release(std::move(ref)));
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/limited_log.h"
 #include "http/app.h"
 #include "http/dispatch.h"
 #include "http/metrics.h"
@@ -133,6 +134,7 @@ asio::awaitable<void> Session::Refuse() {
   co_await asio::this_coro::throw_if_cancelled(false);
   const Response refusal = ErrorResponse(NoRoom());
   CountRefusal(refusal);
+  context_.app.events.Info("connection refused, too many are open", {{"peer", peer_.address}});
   const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
   if (written) co_await Linger();
   Close();

@@ -7,6 +7,7 @@
 #include "store/contacts.h"
 #include "store/events.h"
 #include "store/inbox.h"
+#include "store/lapses.h"
 #include "store/mailboxes.h"
 #include "store/message_retention.h"
 #include "store/messages.h"
@@ -34,6 +35,7 @@ std::span<const db::NamedSql> Statements() {
              ContactStatements(),
              EventStatements(),
              InboxStatements(),
+             LapseStatements(),
              MailboxStatements(),
              MessageStatements(),
              MessageRetentionStatements(),
