@@ -8,6 +8,7 @@
 // parameters
 //   put into the template are the path. A redirect to a slash leads to a route.
 // - With a key, a request that is let through works in the key's project or in none.
+// - No field that a route knows is refused as misspelt.
 
 #include <algorithm>
 #include <array>
@@ -23,11 +24,13 @@
 #include "base/utf8.h"
 #include "domain/text.h"
 #include "http/exchange.h"
+#include "http/misspelt.h"
 #include "http/path.h"
 #include "http/prepare.h"
 #include "http/query.h"
 #include "http/router.h"
 #include "http/routes.h"
+#include "json/value.h"
 #include "targets.h"
 
 namespace interlock::fuzz {
@@ -191,6 +194,16 @@ void CheckRoute(const Router& router, Method method, const std::string& path) {
 
 // ---- What the row asks for ----
 
+// A field that the schema names is never taken for a misspelt one.
+void CheckMisspelt(const json::Value& body, const json::Value& schema) {
+  const Result<void> checked = http::RefuseMisspelt(body, schema);
+  if (checked.ok()) return;
+  IL_CHECK(checked.error().slug() == "unknown_field" && IsUtf8(checked.error().message()));
+  const json::Object& known = schema.get_object().at("properties").get_object();
+  const auto field = std::get<std::string>(checked.error().details().at(0).second);
+  IL_CHECK(!known.contains(field), field);
+}
+
 void CheckPrepared(const Router& router, Request request, auth::Caller::Mode mode) {
   Router::Match match = router.Find(request.method, request.path);
   if (match.kind != Kind::kFound) return;
@@ -209,6 +222,7 @@ void CheckPrepared(const Router& router, Request request, auth::Caller::Mode mod
     IL_CHECK(domain::Trim(value).empty() || request.QueryNumber(parameter.name), value);
   }
   IL_CHECK((request.json == nullptr) == (match.route->body == http::BodyKind::kNone));
+  if (request.json != nullptr) CheckMisspelt(*request.json, *router.BodySchema(*match.route));
   for (const auto& [name, value] : request.params) IL_CHECK(!domain::Trim(value).empty(), name);
   if (request.project) {
     IL_CHECK(domain::ProjectName(*request.project) == *request.project);

@@ -236,7 +236,7 @@ TEST_F(FollowOverWebSocketTest, ResumesBehindACursorAndFromTheOldest) {
   Send("m4", {"a"});
   WsClient resumed = OpenAgent("a", "p", "&since_cursor=" + std::to_string(cursor));
   WsClient oldest = OpenAgent("a", "p", "&since_cursor=0");
-  WsClient live = OpenAgent("a", "p");
+  WsClient live = OpenAgent("a", "%20p/");  // the same project
   ASSERT_TRUE(resumed.open() && oldest.open() && live.open());
   Send("m5", {"a"});
   EXPECT_EQ(NextMessages(resumed, 2), (Ids{"m4", "m5"}));
