@@ -38,6 +38,7 @@
 #include "service/mirror.h"
 #include "service/planning.h"
 #include "service/reservations.h"
+#include "service/sign_writer.h"
 #include "service/status.h"
 #include "service/storage.h"
 #include "service/sweeper.h"
@@ -82,6 +83,7 @@ class Running {
             storage_, clock, log, [this] { return feed_.stats().published; },
             SweeperOptions(options)),
         lapses_(storage_, clock, LapseOptions(options)),
+        sign_writer_(storage_, clock),
         mirror_(MakeMirror(options, storage_, clock, log)),
         health_(&storage_, clock, options.limits.ping_timeout),
         agents_(storage_, clock, random_, uuids_, options.limits,
@@ -122,6 +124,7 @@ class Running {
     feed_.Start(newest);
     sweeper_.Start();
     lapses_.Start();
+    sign_writer_.Start();
     if (mirror_) {
       mirror_->Start();
       commits_.mirror->Connect([this](db::Connection* /*own*/) { mirror_->Notify(); });
@@ -157,6 +160,7 @@ class Running {
     tmux_.Stop();  // what was put before somebody is still written down
     commits_.mirror->Disconnect();
     if (mirror_) mirror_->Stop();
+    sign_writer_.Stop();  // after the last request, which was a sign of life, too
     storage_.Stop();
     Result<void> closed = database_->Close();  // readers, then the writer, which truncates the log
     server_.Join();
@@ -292,6 +296,7 @@ class Running {
   service::Feed feed_;
   service::Sweeper sweeper_;
   service::LapseWatch lapses_;
+  service::SignWriter sign_writer_;
   const std::unique_ptr<service::Mirror> mirror_;  // null when none was asked for
   service::Health health_;
   service::Agents agents_;

@@ -140,7 +140,8 @@ Result<std::string> FreeName(db::Connection& connection, const Draft& draft) {
   }
 }
 
-Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft) {
+Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
+                                        const domain::Sightings& sightings) {
   domain::Agent agent = draft.agent;
   std::optional<db::Blob> shown;
   if (draft.shown_token_hash) shown = Bytes(*draft.shown_token_hash);
@@ -150,7 +151,8 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft)
     const domain::Agent& before = owner->agent;
     IL_TRY(const bool holds_files,
            store::HoldsAnything(tx.connection(), before.id, agent.last_seen));
-    const domain::SessionFacts facts = {.last_seen = before.last_seen,
+    const Timestamp seen = sightings.Newest(before.id, before.project, before.last_seen);
+    const domain::SessionFacts facts = {.last_seen = seen,
                                         .deregistered = before.deregistered_at.has_value(),
                                         .holds_files = holds_files,
                                         .token_shown = owner->token_matches,
@@ -256,8 +258,8 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
   if (!registration.shown_token.empty()) {
     draft.shown_token_hash = auth::Sha256(registration.shown_token.Reveal());
   }
-  auto write = [draft = std::move(draft)](db::Transaction& tx) {
-    return WriteRegistration(tx, draft);
+  auto write = [this, draft = std::move(draft)](db::Transaction& tx) {
+    return WriteRegistration(tx, draft, storage_.signs());
   };
   IL_CO_TRY(domain::Agent agent, co_await AwaitWrite<domain::Agent>(storage_, std::move(write)));
   co_return Registered{.agent = std::move(agent), .token = std::move(token)};
@@ -296,6 +298,12 @@ awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
   co_return Result<void>();
 }
 
+void Agents::Saw(SignsOfLife::Name name) { storage_.signs().Seen(name); }
+
+SignsOfLife::Stream Agents::OpenStream(SignsOfLife::Name name) {
+  return storage_.signs().Open(name);
+}
+
 awaitable<Result<void>> Agents::List(Filter filter, std::shared_ptr<domain::AgentSink> sink) {
   if (filter.capabilities.size() > limits_.capabilities_wanted_max) {
     co_return Error(Errc::kInvalidArgument,
@@ -305,12 +313,13 @@ awaitable<Result<void>> Agents::List(Filter filter, std::shared_ptr<domain::Agen
   }
   std::ranges::sort(filter.capabilities);
   auto read =
-      [filter = std::move(filter), sink = std::move(sink),
+      [this, filter = std::move(filter), sink = std::move(sink),
        max = static_cast<std::int64_t>(limits_.agents_listed_max)](db::Connection& connection) {
         sink->Restart();
-        return store::ListAgents(connection, filter.project, max, [&](const domain::Agent& agent) {
+        const auto take = [&](const domain::Agent& agent) {
           if (Wanted(agent, filter)) sink->Add(agent);
-        });
+        };
+        return store::ListAgents(connection, filter.project, max, storage_.signs(), take);
       };
   auto start = [this, &read](Storage::Done done) {
     return storage_.Read(std::move(read), std::move(done));
@@ -447,8 +456,8 @@ awaitable<Result<std::optional<std::string>>> Agents::OfToken(Secret token) {
 
 awaitable<Result<std::int64_t>> Agents::CountActive() {
   const Timestamp since = clock_.Now() - domain::kStaleAfter;
-  auto read = [since](db::Connection& connection) {
-    return store::CountAgentsSeen(connection, since);
+  auto read = [this, since](db::Connection& connection) {
+    return store::CountAgentsSeen(connection, since, storage_.signs());
   };
   auto start = [this, read](Storage::DoneWith<std::int64_t> done) {
     return storage_.Peek<std::int64_t>(limits_.ping_timeout, read, std::move(done));

@@ -17,6 +17,7 @@
 #include "domain/agent.h"
 #include "domain/reservation.h"
 #include "service/limits.h"
+#include "service/signs_of_life.h"
 
 namespace interlock::service {
 
@@ -77,6 +78,11 @@ class Agents {
   };
   // The agent lives.
   boost::asio::awaitable<Result<void>> Heartbeat(AgentRef ref, Pulse pulse);
+
+  // A request was made in its name, which is as good as a heartbeat: it lives. Costs no write.
+  void Saw(SignsOfLife::Name name);
+  // The same for as long as a stream of it is open.
+  SignsOfLife::Stream OpenStream(SignsOfLife::Name name);
 
   // Which of the living are wanted; what is empty filters nothing.
   struct Filter {

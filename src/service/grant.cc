@@ -79,11 +79,13 @@ struct Holder {
   bool here = false;                   // it is an agent of this project
 };
 Result<Holder> FindHolder(db::Connection& connection, const std::string& project,
-                          const std::string& agent) {
+                          const std::string& agent, const domain::Sightings& sightings) {
   IL_TRY(const auto found, store::FindAgent(connection, agent));
   if (!found || found->deregistered_at) return Holder{.name = agent, .last_seen = {}};
   const bool here = found->project == project;
-  return Holder{.name = here ? found->name : agent, .last_seen = found->last_seen, .here = here};
+  return Holder{.name = here ? found->name : agent,
+                .last_seen = sightings.Newest(found->id, found->project, found->last_seen),
+                .here = here};
 }
 
 Tried Refuse(std::vector<Conflict> conflicts, std::vector<WaitQueue::EarlierWait> waits) {
@@ -145,8 +147,10 @@ Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, co
 Result<bool> HoldsAlone(db::Connection& connection, const Reservation& held, Timestamp now,
                         glob::Budget& budget) {
   IL_TRY(const glob::Pattern pattern, store::ParseHeld(held.pattern, held.literal));
-  const auto conflicts = store::FindConflicts(
-      connection, {held.project, held.agent, pattern, held.access}, now, Duration(0), budget);
+  // Whether the others live does not matter.
+  const auto conflicts =
+      store::FindConflicts(connection, {held.project, held.agent, pattern, held.access},
+                           {.now = now, .grace = {}, .sightings = domain::kNoSightings}, budget);
   if (conflicts.ok()) return conflicts->empty();
   if (conflicts.error().code() == Errc::kPatternTooComplex) return false;
   return conflicts.error();
@@ -177,7 +181,7 @@ Result<std::vector<Conflict>> FindInTheWayOf(db::Connection& connection, const R
   IL_TRY(const glob::Pattern pattern, store::ParseHeld(own.pattern, own.literal));
   if (!budget.Spend(pattern.parse_steps())) return glob::TooComplex();
   const store::Claim claim = {own.project, agent, pattern, own.access, rules.effort.compared_at};
-  IL_TRY(auto found, store::FindConflicts(connection, claim, rules.now, rules.grace, budget));
+  IL_TRY(auto found, store::FindConflicts(connection, claim, rules.holders(), budget));
   std::vector<Conflict> all = KnownInTheWay(rules);
   Append(all, std::move(found));
   std::erase_if(all, [&](const Conflict& one) { return one.reservation_id == own.id; });
@@ -284,7 +288,8 @@ class Granting {
       }
       waits_.push_back({.ticket = wait.ticket, .pattern = k});
       if (refusal_ == Refusal::kGoesOn) continue;
-      IL_TRY(const Holder who, FindHolder(tx_.connection(), wanted.project, wanted.agent));
+      IL_TRY(const Holder who,
+             FindHolder(tx_.connection(), wanted.project, wanted.agent, rules_.sightings));
       conflicts_.push_back(
           {.agent = wanted.agent,
            .held_by = who.name,
@@ -409,7 +414,7 @@ Result<std::vector<Conflict>> FindInTheWay(db::Connection& connection, const Cla
     if (claims.all[i].same_as != i) continue;
     const store::Claim claim = {claims.project, claims.agent, claims.all[i].pattern, claims.access,
                                 rules.effort.compared_at};
-    IL_TRY(auto more, store::FindConflicts(connection, claim, rules.now, rules.grace, budget));
+    IL_TRY(auto more, store::FindConflicts(connection, claim, rules.holders(), budget));
     std::ranges::move(more, std::back_inserter(found));
   }
   std::vector<Conflict> all = KnownInTheWay(rules);
@@ -502,7 +507,8 @@ Result<Reservation> ForceReleaseReservation(db::Transaction& tx, const Reservati
                                             domain::DeliveryListener& listener) {
   IL_TRY(Reservation taken, Find(tx.connection(), ref));
   if (taken.agent == ref.agent) return EndReservation(tx, std::move(taken), ref.agent, rules.now);
-  IL_TRY(const Holder holder, FindHolder(tx.connection(), taken.project, taken.agent));
+  IL_TRY(const Holder holder,
+         FindHolder(tx.connection(), taken.project, taken.agent, rules.sightings));
   if (domain::StateOf(holder.last_seen, rules.now, rules.grace) == domain::HolderState::kActive) {
     return Error(Errc::kConflict,
                  fmt::format("{} was seen at {} and still works: ask it to release, or wait",

@@ -56,6 +56,9 @@ struct GrantRules {
   Duration grace;
   std::int64_t held_max;
   Effort effort = {};
+  const domain::Sightings& sightings = domain::kNoSightings;  // beyond what is stored
+
+  store::HolderRules holders() const { return {now, grace, sightings}; }
 };
 
 // What the server knows of an agent.

@@ -292,7 +292,8 @@ GrantRules Reservations::Rules(Effort effort) const {
   return {.now = clock_.Now(),
           .grace = options_.heartbeat_grace,
           .held_max = options_.held_max,
-          .effort = std::move(effort)};
+          .effort = std::move(effort),
+          .sightings = storage_.signs()};
 }
 
 awaitable<Result<Effort>> Reservations::Look(std::int64_t steps, LookFn look) {
@@ -413,7 +414,7 @@ awaitable<Result<std::vector<Conflict>>> Reservations::Check(Question question) 
     glob::Budget budget = whole;
     return store::FindConflicts(connection,
                                 {question.project, question.except_agent, pattern, question.access},
-                                rules.now, rules.grace, budget);
+                                rules.holders(), budget);
   };
   co_return co_await AwaitRead<std::vector<Conflict>>(storage_, std::move(find));
 }

@@ -16,8 +16,8 @@ boost::asio::awaitable<Result<Status::Report>> Status::Read(std::optional<std::s
   const auto count = [this, project, now, seen_after](Storage::DoneWith<store::StatusCounts> done) {
     return storage_.Peek<store::StatusCounts>(
         options_.budget,
-        [project, now, seen_after](db::Connection& connection) {
-          return store::CountStatus(connection, project, now, seen_after);
+        [this, project, now, seen_after](db::Connection& connection) {
+          return store::CountStatus(connection, project, now, seen_after, storage_.signs());
         },
         std::move(done));
   };

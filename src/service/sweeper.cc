@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "service/storage.h"
+#include "store/agents.h"
 #include "store/events.h"
 #include "store/message_retention.h"
 #include "store/reservations.h"
@@ -26,9 +27,10 @@ constexpr int kEmptyLooksMax = 8;
 // have been set, and agents may have been heard of.
 struct Sweep {
   Timestamp now;
-  Timestamp older_than;      // what the retention lets go
-  Timestamp expired_before;  // reservations
-  Timestamp seen_after;      // their owners: alive
+  Timestamp older_than;                // what the retention lets go
+  Timestamp expired_before;            // reservations
+  Timestamp seen_after;                // their owners: alive
+  const domain::Sightings& sightings;  // of the owners, beyond what is stored
   Cursor published = 0;
   std::size_t rows_max = 0;
 };
@@ -100,7 +102,23 @@ Result<Found> FindExpired(db::Connection& connection, const Sweep& sweep, const 
   return Found{.any = any, .ended = true};
 }
 
+// Stores that owners live, where only memory knows it. True when there was such an owner: what the
+// sweep would remove is then no longer the same.
+Result<bool> SpareLivingOwners(db::Transaction& tx, const Sweep& sweep) {
+  IL_TRY(const auto owners, store::FindOwnersOfExpired(tx.connection(), ExpiredIn(sweep)));
+  bool spared = false;
+  for (const store::ExpiredOwner& owner : owners) {
+    const Timestamp seen = sweep.sightings.Newest(owner.id, owner.project, owner.last_seen);
+    if (seen <= sweep.seen_after) continue;
+    IL_TRY(const bool raised, store::RaiseLastSeen(tx, owner.id, owner.project, seen));
+    spared = spared || raised;
+  }
+  return spared;
+}
+
 Result<Removed> RemoveExpired(db::Transaction& tx, const Sweep& sweep, const Found& /*found*/) {
+  IL_TRY(const bool spared, SpareLivingOwners(tx, sweep));
+  if (spared) return Removed{.all = false};
   IL_TRY(auto swept, store::SweepReservations(tx, ExpiredIn(sweep)));
   for (const domain::Reservation& one : swept) {
     IL_TRY_VOID(store::AppendReservationEvent(tx, domain::event_type::kReservationExpired, one,
@@ -274,6 +292,7 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
             .older_than = now - options_.retain,
             .expired_before = std::min(expired_before, now),
             .seen_after = now - options_.heartbeat_grace,
+            .sightings = storage_.signs(),
             .published = published_(),
             .rows_max = options_.rows_max};
   }

@@ -36,7 +36,7 @@ class Sweeper {
     Duration interval = std::chrono::seconds(60);  // from the end of a sweep to the next
     std::chrono::days retain{30};                  // 0 = for ever
     std::size_t rows_max = 500;                    // per step
-    // How long after its last heartbeat an agent's reservations are left alone, run out or not.
+    // How long after its last sign of life an agent's reservations are left alone, run out or not.
     Duration heartbeat_grace = std::chrono::minutes(5);
     // Hears of reservations that ran out and are cleared away, each with its event in the log.
     std::function<void(const std::vector<domain::Reservation>&)> on_expired = {};

@@ -36,6 +36,7 @@ constexpr db::Sql kAddReservation =
     "is_exclusive, reason, fence, created_at, expires_at) "
     "VALUES ('r', 'p', 'a', 'x', 0, 'x', 'x', 1, '', 1, 0, ?1)";
 constexpr db::Sql kSeeAgent = "UPDATE agents SET last_seen = ?1";
+constexpr db::Sql kLastSeen = "SELECT last_seen FROM agents";
 constexpr db::Sql kCountReservations = "SELECT count(*) FROM reservations";
 constexpr db::Sql kCountMessages = "SELECT count(*) FROM messages";
 
@@ -173,6 +174,35 @@ TEST_F(SweeperTest, AnAgentThatIsHeardOfBeforeTheWriteRunsKeepsItsReservations) 
   ASSERT_TRUE(temp_.Open()->Run(kSeeAgent, clock_.Now().micros).ok());
   Step();
   EXPECT_EQ(Reservations(), 1);
+}
+
+TEST_F(SweeperTest, AgentSeenInMemoryOnlyKeepsItsReservationsAndIsStored) {
+  AddReservation(clock_.Now());
+  clock_.Advance(std::chrono::minutes(20));
+  Make();
+  storage_.signs().Seen({"a"});
+  const Timestamp seen = clock_.Now();
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Reservations(), 1);
+  EXPECT_EQ(temp_.Open(sqlite::Access::kReadOnly)
+                ->One(kLastSeen, [](const db::Row& row) { return row.Int(0); })
+                .value(),
+            seen.micros);
+  After(std::chrono::minutes(4));
+  EXPECT_EQ(Reservations(), 1);
+  After(std::chrono::minutes(2));
+  EXPECT_EQ(Reservations(), 0);
+}
+
+TEST_F(SweeperTest, KeyOfAnotherProjectSavesNoReservation) {
+  AddReservation(clock_.Now());
+  clock_.Advance(std::chrono::minutes(20));
+  Make();
+  storage_.signs().Seen({"a", "q"});
+  sweeper_->Start();
+  After(seconds(0));
+  EXPECT_EQ(Reservations(), 0);
 }
 
 TEST_F(SweeperTest, ItComesBackAfterTheIntervalAndNotBefore) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "base/time_text.h"
@@ -46,6 +48,10 @@ constexpr db::Sql kListAll =
     "FROM agents WHERE deregistered_at IS NULL AND last_seen >= ?1 "
     "ORDER BY last_seen DESC, id DESC LIMIT ?2";
 
+// agents' primary key.
+constexpr db::Sql kFindLastSeen =
+    "SELECT project, last_seen FROM agents WHERE id = ?1 AND deregistered_at IS NULL";
+
 // agents_living_anywhere.
 constexpr db::Sql kCountSeen =
     "SELECT count(*) FROM agents WHERE deregistered_at IS NULL AND last_seen >= ?1";
@@ -71,6 +77,11 @@ constexpr db::Sql kRecordSighting =
     "focus_at = CASE WHEN ?3 IS NULL THEN focus_at ELSE ?4 END "
     "WHERE id = ?1 AND project = coalesce(?2, project) AND deregistered_at IS NULL";
 
+// agents' primary key. Without a project (?2) every one will do.
+constexpr db::Sql kRaiseLastSeen =
+    "UPDATE agents SET last_seen = ?3 WHERE id = ?1 AND project = coalesce(?2, project) "
+    "AND deregistered_at IS NULL AND last_seen < ?3";
+
 // agents' primary key.
 constexpr db::Sql kSetMetadata = "UPDATE agents SET metadata = ?2, last_seen = ?3 WHERE id = ?1";
 
@@ -83,10 +94,10 @@ constexpr db::Sql kSetDeregistered =
     "UPDATE agents SET status = ?2, deregistered_at = ?3 WHERE id = ?1";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kFindById),        IL_SQL(kFindBySession),  IL_SQL(kFindByToken), IL_SQL(kFindByName),
-    IL_SQL(kListProject),     IL_SQL(kListAll),        IL_SQL(kCountSeen),   IL_SQL(kInsert),
-    IL_SQL(kReplace),         IL_SQL(kRecordSighting), IL_SQL(kSetMetadata), IL_SQL(kSetPolicies),
-    IL_SQL(kSetDeregistered),
+    IL_SQL(kFindById),        IL_SQL(kFindBySession),  IL_SQL(kFindByToken),   IL_SQL(kFindByName),
+    IL_SQL(kListProject),     IL_SQL(kListAll),        IL_SQL(kCountSeen),     IL_SQL(kInsert),
+    IL_SQL(kReplace),         IL_SQL(kRecordSighting), IL_SQL(kSetMetadata),   IL_SQL(kSetPolicies),
+    IL_SQL(kSetDeregistered), IL_SQL(kFindLastSeen),   IL_SQL(kRaiseLastSeen),
 };
 
 // The column, which only we write, as what it was made of.
@@ -129,6 +140,57 @@ Result<domain::Agent> ReadAgent(const db::Row& row) {
   if (const auto at = row.OptionalInt(13)) agent.deregistered_at = Timestamp{*at};
   return agent;
 }
+
+// A list of the living in which those that were seen later than is stored have their places. The
+// others come in the order of their stored times.
+class LivingList {
+ public:
+  LivingList(db::Connection& connection, std::vector<FreshAgent> fresh, std::int64_t limit,
+             const std::function<void(const domain::Agent&)>& take)
+      : connection_(connection), fresh_(std::move(fresh)), left_(limit), take_(take) {
+    std::ranges::sort(fresh_, std::greater(), PlaceOf);
+    for (const FreshAgent& one : fresh_) fresh_ids_.insert(one.id);
+  }
+
+  Result<void> TakeRow(const db::Row& row) {
+    const std::string_view id = row.Text(0);
+    if (fresh_ids_.contains(id)) return {};
+    IL_TRY_VOID(GiveFreshBefore({row.Int(12)}, id));
+    if (left_ <= 0) return {};
+    IL_TRY(const domain::Agent agent, ReadAgent(row));
+    Give(agent);
+    return {};
+  }
+
+  Result<void> TakeEnd() { return GiveFreshBefore({std::numeric_limits<std::int64_t>::min()}, ""); }
+
+ private:
+  using Place = std::tuple<Timestamp, std::string_view>;
+  static Place PlaceOf(const FreshAgent& one) { return {one.seen, one.id}; }
+
+  Result<void> GiveFreshBefore(Timestamp seen, std::string_view id) {
+    for (; next_ < fresh_.size() && left_ > 0; ++next_) {
+      if (PlaceOf(fresh_[next_]) < Place(seen, id)) break;
+      IL_TRY(auto agent, FindAgent(connection_, fresh_[next_].id));
+      if (!agent) continue;
+      agent->last_seen = fresh_[next_].seen;
+      Give(*agent);
+    }
+    return {};
+  }
+
+  void Give(const domain::Agent& agent) {
+    take_(agent);
+    --left_;
+  }
+
+  db::Connection& connection_;
+  std::vector<FreshAgent> fresh_;  // the last seen first
+  std::int64_t left_;
+  const std::function<void(const domain::Agent&)>& take_;
+  std::unordered_set<std::string_view> fresh_ids_;
+  std::size_t next_ = 0;  // of fresh_
+};
 
 // Runs kInsert or kReplace, whose parameters are the same.
 Result<void> Put(db::Transaction& tx, const db::Sql& sql, const domain::Agent& agent,
@@ -189,25 +251,46 @@ Result<bool> IsNameTaken(db::Connection& connection, std::string_view project,
 }
 
 Result<void> ListAgents(db::Connection& connection, std::optional<std::string_view> project,
-                        std::int64_t limit, const std::function<void(const domain::Agent&)>& take) {
-  const auto read = [&take](const db::Row& row) -> Result<void> {
-    IL_TRY(const domain::Agent agent, ReadAgent(row));
-    take(agent);
-    return {};
-  };
+                        std::int64_t limit, const domain::Sightings& sightings,
+                        const std::function<void(const domain::Agent&)>& take) {
+  IL_TRY(std::vector<FreshAgent> fresh, FindFreshAgents(connection, project, sightings));
+  LivingList list(connection, std::move(fresh), limit, take);
+  const auto read = [&list](const db::Row& row) { return list.TakeRow(row); };
   if (project) {
     IL_TRY_VOID(connection.ForEach(kListProject, read, *project, limit));
   } else {
     constexpr auto kEver = std::numeric_limits<std::int64_t>::min();
     IL_TRY_VOID(connection.ForEach(kListAll, read, kEver, limit));
   }
-  return {};
+  return list.TakeEnd();
 }
 
-Result<std::int64_t> CountAgentsSeen(db::Connection& connection, Timestamp since) {
+Result<std::vector<FreshAgent>> FindFreshAgents(db::Connection& connection,
+                                                std::optional<std::string_view> project,
+                                                const domain::Sightings& sightings) {
+  std::vector<FreshAgent> fresh;
+  for (std::string& id : sightings.Remembered()) {
+    std::optional<Timestamp> seen;
+    Timestamp stored;
+    const auto compare = [&](const db::Row& row) {
+      if (project && row.Text(0) != *project) return;
+      stored = {row.Int(1)};
+      seen = sightings.Newest(id, row.Text(0), stored);
+    };
+    IL_TRY_VOID(connection.ForEach(kFindLastSeen, compare, id));
+    if (seen && *seen > stored) fresh.push_back({std::move(id), stored, *seen});
+  }
+  return fresh;
+}
+
+Result<std::int64_t> CountAgentsSeen(db::Connection& connection, Timestamp since,
+                                     const domain::Sightings& sightings) {
   IL_TRY(const auto count,
          connection.One(kCountSeen, [](const db::Row& row) { return row.Int(0); }, since.micros));
-  return count.value_or(0);
+  IL_TRY(const auto fresh, FindFreshAgents(connection, std::nullopt, sightings));
+  return count.value_or(0) + std::ranges::count_if(fresh, [since](const FreshAgent& one) {
+           return one.stored < since && one.seen >= since;
+         });
 }
 
 Result<void> InsertAgent(db::Transaction& tx, const domain::Agent& agent, db::Blob token_hash) {
@@ -223,6 +306,12 @@ Result<bool> RecordSighting(db::Transaction& tx, const Sighting& sighting) {
   if (sighting.focus) focus = Name(*sighting.focus);
   IL_TRY(const std::int64_t changed,
          tx->Run(kRecordSighting, sighting.id, sighting.project, focus, sighting.at.micros));
+  return changed > 0;
+}
+
+Result<bool> RaiseLastSeen(db::Transaction& tx, std::string_view id,
+                           std::optional<std::string_view> project, Timestamp at) {
+  IL_TRY(const std::int64_t changed, tx->Run(kRaiseLastSeen, id, project, at.micros));
   return changed > 0;
 }
 

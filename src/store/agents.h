@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -13,6 +14,7 @@
 #include "db/sql.h"
 #include "domain/agent.h"
 #include "domain/event.h"
+#include "domain/sightings.h"
 
 // The agents (table `agents`). A row is never removed: one that is deregistered stays, for its mail
 // and for its session, and is found by id and by session only. `project` as an argument: nothing
@@ -42,12 +44,25 @@ Result<std::optional<SessionOwner>> FindSession(db::Connection& connection,
 Result<bool> IsNameTaken(db::Connection& connection, std::string_view project,
                          std::string_view name);
 
+// A living agent that was seen later than is stored.
+struct FreshAgent {
+  std::string id;
+  Timestamp stored;
+  Timestamp seen;
+};
+// In no order.
+Result<std::vector<FreshAgent>> FindFreshAgents(db::Connection& connection,
+                                                std::optional<std::string_view> project,
+                                                const domain::Sightings& sightings);
+
 // Gives the living agents to `take`, the last seen first; at most `limit` of them.
 Result<void> ListAgents(db::Connection& connection, std::optional<std::string_view> project,
-                        std::int64_t limit, const std::function<void(const domain::Agent&)>& take);
+                        std::int64_t limit, const domain::Sightings& sightings,
+                        const std::function<void(const domain::Agent&)>& take);
 
 // How many living agents were seen at `since` or later.
-Result<std::int64_t> CountAgentsSeen(db::Connection& connection, Timestamp since);
+Result<std::int64_t> CountAgentsSeen(db::Connection& connection, Timestamp since,
+                                     const domain::Sightings& sightings);
 
 // REQUIRES: neither the id nor the session of the project is in the table.
 Result<void> InsertAgent(db::Transaction& tx, const domain::Agent& agent, db::Blob token_hash);
@@ -63,6 +78,11 @@ struct Sighting {
   Timestamp at;
 };
 Result<bool> RecordSighting(db::Transaction& tx, const Sighting& sighting);
+
+// A living agent of the project was seen at `at`, which may be less than is stored: then nothing
+// changes. False when nothing changed.
+Result<bool> RaiseLastSeen(db::Transaction& tx, std::string_view id,
+                           std::optional<std::string_view> project, Timestamp at);
 
 Result<void> SetMetadata(db::Transaction& tx, std::string_view id, const domain::Metadata& metadata,
                          Timestamp seen_at);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "store/fake_sightings.h"
 #include "store/store_fixture.h"
 
 namespace interlock::store {
@@ -45,9 +46,18 @@ class AgentsTest : public StoreTest {
   std::vector<std::string> Ids(std::optional<std::string_view> project, std::int64_t limit = 100) {
     std::vector<std::string> ids;
     const auto take = [&ids](const domain::Agent& agent) { ids.push_back(agent.id); };
-    EXPECT_TRUE(ListAgents(connection(), project, limit, take).ok());
+    EXPECT_TRUE(ListAgents(connection(), project, limit, sightings_, take).ok());
     return ids;
   }
+  Timestamp LastSeen(const std::string& id) {
+    return FindAgent(connection(), id).value().value().last_seen;
+  }
+  bool Raise(const std::string& id, std::optional<std::string_view> project, Timestamp at) {
+    return Write<bool>([&](db::Transaction& tx) { return RaiseLastSeen(tx, id, project, at); })
+        .value();
+  }
+
+  FakeSightings sightings_;
 };
 
 TEST_F(AgentsTest, AnAgentReadsBackAsItWasWrittenAndAsItWasReplaced) {
@@ -145,7 +155,51 @@ TEST_F(AgentsTest, TheLastSeenStandsFirstAndTheGoneNowhere) {
   EXPECT_EQ(Ids(std::nullopt), (Names{"new", "elsewhere", "tie", "old"}));
   EXPECT_EQ(Ids("p", 1), (Names{"new"}));
   EXPECT_EQ(Ids(std::nullopt, 2), (Names{"new", "elsewhere"}));
-  EXPECT_EQ(CountAgentsSeen(connection(), kNow - seconds(10)).value(), 2);
+  EXPECT_EQ(CountAgentsSeen(connection(), kNow - seconds(10), sightings_).value(), 2);
+}
+
+TEST_F(AgentsTest, ListAndCountUseTheNewerTime) {
+  Insert(Someone("a", kNow - seconds(40)), 1);
+  Insert(Someone("b", kNow - seconds(30)), 2);
+  Insert(Someone("c", kNow - seconds(20)), 3);
+  Insert(Someone("gone", kNow - seconds(50)), 4);
+  domain::Agent elsewhere = Someone("elsewhere", kNow - seconds(60));
+  elsewhere.project = "q";
+  Insert(elsewhere, 5);
+  ASSERT_TRUE(
+      Write<void>([](db::Transaction& tx) { return SetDeregistered(tx, "gone", kNow); }).ok());
+  sightings_.seen = {{{"a", "p"}, kNow - seconds(25)},
+                     {{"b", "p"}, kNow - seconds(35)},  // older than what is stored
+                     {{"gone", "p"}, kNow},
+                     {{"nobody", "p"}, kNow},
+                     {{"elsewhere", "q"}, kNow}};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(Ids("p"), (Names{"c", "a", "b"}));
+  EXPECT_EQ(Ids("p", 2), (Names{"c", "a"}));
+  EXPECT_EQ(Ids("q"), (Names{"elsewhere"}));
+  EXPECT_EQ(Ids(std::nullopt), (Names{"elsewhere", "c", "a", "b"}));
+  EXPECT_EQ(Ids(std::nullopt, 1), (Names{"elsewhere"}));
+  std::vector<Timestamp> times;
+  const auto take = [&times](const domain::Agent& agent) { times.push_back(agent.last_seen); };
+  ASSERT_TRUE(ListAgents(connection(), "p", 10, sightings_, take).ok());
+  EXPECT_EQ(times,
+            (std::vector<Timestamp>{kNow - seconds(20), kNow - seconds(25), kNow - seconds(30)}));
+  EXPECT_EQ(CountAgentsSeen(connection(), kNow - seconds(10), sightings_).value(), 1);
+  EXPECT_EQ(CountAgentsSeen(connection(), kNow - seconds(25), sightings_).value(), 3);
+  EXPECT_EQ(CountAgentsSeen(connection(), kNow - seconds(90), sightings_).value(), 4);
+}
+
+TEST_F(AgentsTest, LastSeenIsRaisedAndNeverLowered) {
+  Insert(Someone("a"), 1);
+  EXPECT_FALSE(Raise("a", std::nullopt, kNow - seconds(1)));
+  EXPECT_FALSE(Raise("a", "q", kNow + seconds(1)));
+  EXPECT_FALSE(Raise("nobody", std::nullopt, kNow));
+  EXPECT_EQ(LastSeen("a"), kNow);
+  EXPECT_TRUE(Raise("a", "p", kNow + seconds(1)));
+  EXPECT_TRUE(Raise("a", std::nullopt, kNow + seconds(2)));
+  EXPECT_EQ(LastSeen("a"), kNow + seconds(2));
+  ASSERT_TRUE(Write<void>([](db::Transaction& tx) { return SetDeregistered(tx, "a", kNow); }).ok());
+  EXPECT_FALSE(Raise("a", "p", kNow + seconds(3)));
 }
 
 TEST_F(AgentsTest, ASightingMovesTheTimeAndKeepsAFocusThatItDoesNotName) {
@@ -222,7 +276,7 @@ TEST_F(AgentsTest, AColumnThatIsNoJsonIsReportedAsCorrupt) {
     const auto found = FindAgent(connection(), "a");
     ASSERT_FALSE(found.ok()) << text;
     EXPECT_EQ(found.error().code(), Errc::kCorrupt);
-    EXPECT_FALSE(ListAgents(connection(), "p", 10, [](const domain::Agent&) {}).ok());
+    EXPECT_FALSE(ListAgents(connection(), "p", 10, sightings_, [](const domain::Agent&) {}).ok());
   }
 }
 

@@ -73,8 +73,8 @@ Answer Reserve(db::Transaction& tx, std::string agent, std::string path) {
   IL_TRY(const glob::Pattern pattern, ParseClaim(path, false));
   glob::Budget budget;
   IL_TRY(const auto conflicts,
-         FindConflicts(tx.connection(), {"p", agent, pattern, domain::Access::kExclusive}, kNow,
-                       std::chrono::minutes(5), budget));
+         FindConflicts(tx.connection(), {"p", agent, pattern, domain::Access::kExclusive},
+                       {kNow, std::chrono::minutes(5), domain::kNoSightings}, budget));
   if (!conflicts.empty()) return Error(Errc::kConflict, "somebody holds it");
   IL_TRY(const std::int64_t fence, TakeFence(tx, "p"));
   const Reservation reservation = {.id = "of " + agent + std::to_string(fence),

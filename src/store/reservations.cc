@@ -33,12 +33,12 @@ constexpr int kLiteralColumn = 4;
 // reservations_by_prefix, and the primary key of agents. ?2 = now, ?3 = the agent whose own claims
 // do not count, ?4 = 1 when only exclusive ones count. An agent of another project is alive all the
 // same, but nothing more of it is told.
-#define IL_HOLDS                                                                           \
-  IL_RESERVATION_COLUMNS                                                                   \
-  ", CASE WHEN a.project = r.project THEN a.name END, a.last_seen, a.project = r.project " \
-  "FROM reservations AS r "                                                                \
-  "LEFT JOIN agents AS a ON a.id = r.agent AND a.deregistered_at IS NULL "                 \
-  "WHERE r.released_at IS NULL AND r.project = ?1 AND r.expires_at > ?2 "                  \
+#define IL_HOLDS                                                               \
+  IL_RESERVATION_COLUMNS                                                       \
+  ", CASE WHEN a.project = r.project THEN a.name END, a.last_seen, a.project " \
+  "FROM reservations AS r "                                                    \
+  "LEFT JOIN agents AS a ON a.id = r.agent AND a.deregistered_at IS NULL "     \
+  "WHERE r.released_at IS NULL AND r.project = ?1 AND r.expires_at > ?2 "      \
   "AND r.agent <> ?3 AND r.is_exclusive >= ?4 AND "
 constexpr std::size_t kHoldParameters = 4;
 // Once per key: for a list SQLite makes a table in memory, which costs more than all the look-ups.
@@ -148,6 +148,11 @@ constexpr db::Sql kSweep =
     "LIMIT ?3) "
     "RETURNING id, project, agent, pattern, literal, is_exclusive, reason, fence, created_at, "
     "expires_at, released_at";
+// The same, and the primary key of agents.
+constexpr db::Sql kOwnersOfExpired =
+    "SELECT DISTINCT a.id, a.project, a.last_seen FROM reservations AS r "
+    "JOIN agents AS a ON a.id = r.agent AND a.deregistered_at IS NULL "
+    "WHERE r.id IN (SELECT " IL_EXPIRED "LIMIT ?3)";
 #undef IL_EXPIRED
 
 // reservations_released.
@@ -164,13 +169,13 @@ constexpr db::Sql kCountActive =
     "SELECT COUNT(*) FROM reservations WHERE released_at IS NULL AND expires_at > ?1";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kHoldsAt),      IL_SQL(kHoldsUnder),    IL_SQL(kHoldsAnywhere), IL_SQL(kFind),
-    IL_SQL(kHeldBy),       IL_SQL(kOfAgent),       IL_SQL(kOfProject),     IL_SQL(kTakeFence),
-    IL_SQL(kInsert),       IL_SQL(kUpdate),        IL_SQL(kSweep),         IL_SQL(kPruneReleased),
-    IL_SQL(kCountActive),  IL_SQL(kFindSame),      IL_SQL(kActiveOfAgent), IL_SQL(kCountHeldBy),
-    IL_SQL(kHeldByAny),    IL_SQL(kFindExpired),   IL_SQL(kFindUnchanged), IL_SQL(kFindReleased),
-    IL_SQL(kGrantedAfter), IL_SQL(kHoldsAnything), IL_SQL(kLastFence),     IL_SQL(kSetReleased),
-    IL_SQL(kSetExpiry),    IL_SQL(kHoldsSince),
+    IL_SQL(kHoldsAt),      IL_SQL(kHoldsUnder),    IL_SQL(kHoldsAnywhere),   IL_SQL(kFind),
+    IL_SQL(kHeldBy),       IL_SQL(kOfAgent),       IL_SQL(kOfProject),       IL_SQL(kTakeFence),
+    IL_SQL(kInsert),       IL_SQL(kUpdate),        IL_SQL(kSweep),           IL_SQL(kPruneReleased),
+    IL_SQL(kCountActive),  IL_SQL(kFindSame),      IL_SQL(kActiveOfAgent),   IL_SQL(kCountHeldBy),
+    IL_SQL(kHeldByAny),    IL_SQL(kFindExpired),   IL_SQL(kFindUnchanged),   IL_SQL(kFindReleased),
+    IL_SQL(kGrantedAfter), IL_SQL(kHoldsAnything), IL_SQL(kLastFence),       IL_SQL(kSetReleased),
+    IL_SQL(kSetExpiry),    IL_SQL(kHoldsSince),    IL_SQL(kOwnersOfExpired),
 };
 
 // The columns in the order of the statements above.
@@ -292,7 +297,7 @@ Result<std::shared_ptr<const glob::Pattern>> KnownPattern(std::string_view text,
 }  // namespace
 
 Result<std::vector<Conflict>> FindConflicts(db::Connection& connection, const Claim& claim,
-                                            Timestamp now, Duration grace, glob::Budget& budget) {
+                                            const HolderRules& rules, glob::Budget& budget) {
   std::vector<Conflict> conflicts;
   std::size_t reason_bytes = 0;
   const auto compare = [&](const db::Row& row) -> Result<void> {
@@ -318,13 +323,16 @@ Result<std::vector<Conflict>> FindConflicts(db::Connection& connection, const Cl
         .witness = *std::move(witness),
     };
     std::optional<Timestamp> seen;
-    if (const auto at = row.OptionalInt(kReservationColumns + 1)) seen = Timestamp{*at};
-    conflict.holder_state = domain::StateOf(seen, now, grace);
-    if (seen && row.Bool(kReservationColumns + 2)) conflict.last_seen = seen;
+    if (const auto at = row.OptionalInt(kReservationColumns + 1)) {
+      const std::string_view home = row.Text(kReservationColumns + 2);
+      seen = rules.sightings.Newest(conflict.agent, home, {*at});
+      if (home == claim.project) conflict.last_seen = seen;
+    }
+    conflict.holder_state = domain::StateOf(seen, rules.now, rules.grace);
     conflicts.push_back(std::move(conflict));
     return {};
   };
-  IL_TRY_VOID(ForEachHold(connection, claim, now, compare));
+  IL_TRY_VOID(ForEachHold(connection, claim, rules.now, compare));
   std::ranges::sort(conflicts, {}, &Conflict::fence);
   return conflicts;
 }
@@ -445,6 +453,17 @@ Result<std::vector<Reservation>> SweepReservations(db::Transaction& tx, const Sw
                        query.seen_after.micros, query.limit);
   if (swept.ok()) std::ranges::sort(*swept, {}, &Reservation::expires_at);
   return swept;
+}
+
+Result<std::vector<ExpiredOwner>> FindOwnersOfExpired(db::Connection& connection,
+                                                      const SweepQuery& query) {
+  std::vector<ExpiredOwner> owners;
+  const auto take = [&owners](const db::Row& row) {
+    owners.push_back({row.String(0), row.String(1), {row.Int(2)}});
+  };
+  IL_TRY_VOID(connection.ForEach(kOwnersOfExpired, take, query.expired_before.micros,
+                                 query.seen_after.micros, query.limit));
+  return owners;
 }
 
 Result<bool> HasExpired(db::Connection& connection, const SweepQuery& query) {

@@ -14,6 +14,7 @@
 #include "db/sql.h"
 #include "domain/event.h"
 #include "domain/reservation.h"
+#include "domain/sightings.h"
 #include "glob/budget.h"
 #include "glob/pattern.h"
 
@@ -45,15 +46,19 @@ struct Claim {
   std::optional<Compared> compared_at = {};
 };
 
+// By what a holder counts as active, stale or unknown.
+struct HolderRules {
+  Timestamp now;
+  Duration grace;  // for which a holder counts as active after it was last seen
+  const domain::Sightings& sightings;
+};
+
 // Everything active that a claim must not be granted beside: the claims of others that overlap it,
 // of which at least one of the two is exclusive. In the order of their grants. Looks only at what
-// the index of prefixes gives. kPatternTooComplex when the budget is used up.
-//
-// `grace`: how long after it was last seen a holder counts as active. When they are many, the
-// reasons of some are left out.
+// the index of prefixes gives. kPatternTooComplex when the budget is used up. When they are many,
+// the reasons of some are left out.
 Result<std::vector<domain::Conflict>> FindConflicts(db::Connection& connection, const Claim& claim,
-                                                    Timestamp now, Duration grace,
-                                                    glob::Budget& budget);
+                                                    const HolderRules& rules, glob::Budget& budget);
 
 Result<std::optional<domain::Reservation>> FindReservation(db::Connection& connection,
                                                            std::string_view id);
@@ -130,6 +135,14 @@ struct SweepQuery {
 };
 Result<std::vector<domain::Reservation>> SweepReservations(db::Transaction& tx,
                                                            const SweepQuery& query);
+// The living agents that own what it would remove, each once.
+struct ExpiredOwner {
+  std::string id;
+  std::string project;
+  Timestamp last_seen;  // as it is stored
+};
+Result<std::vector<ExpiredOwner>> FindOwnersOfExpired(db::Connection& connection,
+                                                      const SweepQuery& query);
 // Is there anything that it would remove?
 Result<bool> HasExpired(db::Connection& connection, const SweepQuery& query);
 

@@ -71,8 +71,8 @@ class ReservationsTest : public StoreTest {
                                   const std::string& project = "p") {
     const glob::Pattern parsed = ParseClaim(pattern, false).value();
     glob::Budget budget;
-    return FindConflicts(connection(), {project, agent, parsed, access}, clock_.Now(), minutes(5),
-                         budget)
+    return FindConflicts(connection(), {project, agent, parsed, access},
+                         {clock_.Now(), minutes(5), domain::kNoSightings}, budget)
         .value();
   }
   Names Ids(const std::vector<Conflict>& conflicts) {
@@ -137,7 +137,7 @@ TEST_F(ReservationsTest, WhatIsTooMuchToCompareIsNeverTakenForFree) {
   for (std::int64_t steps = 0; found < 10; ++steps) {
     glob::Budget budget(steps);
     const auto conflicts = FindConflicts(connection(), {"p", "a", claim, Access::kExclusive},
-                                         clock_.Now(), minutes(5), budget);
+                                         {clock_.Now(), minutes(5), domain::kNoSightings}, budget);
     if (conflicts.ok()) {
       ASSERT_EQ(conflicts->size(), 1U) << steps;
       ++found;
@@ -159,7 +159,8 @@ TEST_F(ReservationsTest, HostilePatternsCostWhatItTakesToParseThem) {
   const store::Claim asked = {"p", "a", claim, Access::kExclusive};
   for (int again = 0; again < 2; ++again) {  // what was parsed before costs no less
     glob::Budget budget;
-    const auto found = FindConflicts(connection(), asked, clock_.Now(), minutes(5), budget);
+    const auto found = FindConflicts(connection(), asked,
+                                     {clock_.Now(), minutes(5), domain::kNoSightings}, budget);
     ASSERT_FALSE(found.ok());
     EXPECT_EQ(found.error().code(), Errc::kPatternTooComplex);
   }
@@ -178,7 +179,7 @@ TEST_F(ReservationsTest, ComparedHoldsAreNotComparedAgain) {
   const auto since = [&] {
     glob::Budget budget;
     return Ids(FindConflicts(connection(), {"p", "a", claim, Access::kExclusive, then},
-                             clock_.Now(), minutes(5), budget)
+                             {clock_.Now(), minutes(5), domain::kNoSightings}, budget)
                    .value());
   };
   EXPECT_THAT(since(), IsEmpty());
@@ -299,7 +300,7 @@ TEST(ReservationsMigrationTest, OldRowsAreStillInTheWay) {
     const glob::Pattern parsed = ParseClaim(pattern, false).value();
     glob::Budget budget;
     const auto found = FindConflicts(*connection, {"p", "b", parsed, Access::kExclusive},
-                                     clock.Now(), minutes(5), budget);
+                                     {clock.Now(), minutes(5), domain::kNoSightings}, budget);
     Names ids;
     for (const Conflict& one : found.value()) ids.push_back(*one.reservation_id);
     return ids;

@@ -1,6 +1,9 @@
 #include "store/status.h"
 
+#include <algorithm>
 #include <limits>
+
+#include "store/agents.h"
 
 namespace interlock::store {
 namespace {
@@ -46,18 +49,27 @@ Result<StatusCounts> CountAnywhere(db::Connection& connection, Timestamp now,
   return counts;
 }
 
+Result<StatusCounts> CountProject(db::Connection& connection, std::string_view project,
+                                  Timestamp now, Timestamp seen_after) {
+  StatusCounts counts;
+  IL_TRY(counts.agents_alive, Count(connection, kAgentsOfProject, project, seen_after.micros));
+  IL_TRY(counts.agents_registered, Count(connection, kAgentsOfProject, project, kEver));
+  IL_TRY(counts.reservations_active, Count(connection, kActiveOfProjectCount, project, now.micros));
+  IL_TRY(counts.mail_unread, Count(connection, kUnreadOfProject, project));
+  return counts;
+}
+
 }  // namespace
 
 Result<StatusCounts> CountStatus(db::Connection& connection,
                                  std::optional<std::string_view> project, Timestamp now,
-                                 Timestamp seen_after) {
-  if (!project) return CountAnywhere(connection, now, seen_after);
-  StatusCounts counts;
-  IL_TRY(counts.agents_alive, Count(connection, kAgentsOfProject, *project, seen_after.micros));
-  IL_TRY(counts.agents_registered, Count(connection, kAgentsOfProject, *project, kEver));
-  IL_TRY(counts.reservations_active,
-         Count(connection, kActiveOfProjectCount, *project, now.micros));
-  IL_TRY(counts.mail_unread, Count(connection, kUnreadOfProject, *project));
+                                 Timestamp seen_after, const domain::Sightings& sightings) {
+  IL_TRY(StatusCounts counts, project ? CountProject(connection, *project, now, seen_after)
+                                      : CountAnywhere(connection, now, seen_after));
+  IL_TRY(const auto fresh, FindFreshAgents(connection, project, sightings));
+  counts.agents_alive += std::ranges::count_if(fresh, [seen_after](const FreshAgent& one) {
+    return one.stored <= seen_after && one.seen > seen_after;
+  });
   return counts;
 }
 

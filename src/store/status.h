@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "db/connection.h"
 #include "db/sql.h"
+#include "domain/sightings.h"
 
 // How much there is of everything, for people who look after a server. Each number costs a walk
 // over the entries of an index that it counts, and over nothing else.
@@ -26,7 +27,7 @@ struct StatusCounts {
 // Of one project, or (nothing) of all. An agent is alive that was seen after `seen_after`.
 Result<StatusCounts> CountStatus(db::Connection& connection,
                                  std::optional<std::string_view> project, Timestamp now,
-                                 Timestamp seen_after);
+                                 Timestamp seen_after, const domain::Sightings& sightings);
 
 std::span<const db::NamedSql> StatusStatements();
 

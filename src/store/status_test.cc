@@ -6,6 +6,7 @@
 #include <string>
 
 #include "store/agents.h"
+#include "store/fake_sightings.h"
 #include "store/reservations.h"
 #include "store/store_fixture.h"
 
@@ -49,8 +50,11 @@ class StatusTest : public StoreTest {
     ASSERT_TRUE(connection().Run(kAddMailbox, project, agent, unread).ok());
   }
   StatusCounts Counts(std::optional<std::string_view> project) {
-    return CountStatus(connection(), project, clock_.Now(), clock_.Now() - minutes(5)).value();
+    return CountStatus(connection(), project, clock_.Now(), clock_.Now() - minutes(5), sightings_)
+        .value();
   }
+
+  FakeSightings sightings_;
 
  private:
   int made_ = 0;
@@ -83,6 +87,19 @@ TEST_F(StatusTest, EachNumberCountsWhatItSaysInOneProjectAndInAll) {
       (StatusCounts{
           .agents_alive = 3, .agents_registered = 4, .reservations_active = 2, .mail_unread = 4}));
   EXPECT_EQ(Counts(""), StatusCounts{.mail_unread = 1});
+}
+
+TEST_F(StatusTest, AgentSeenLaterThanIsStoredIsAlive) {
+  Register("p", minutes(9));
+  Register("p", minutes(1));
+  Register("q", minutes(9));
+  sightings_.seen = {{{"agent1", "p"}, clock_.Now()},
+                     {{"agent2", "p"}, clock_.Now()},
+                     {{"agent3", "q"}, clock_.Now() - minutes(5)},
+                     {{"nobody", "p"}, clock_.Now()}};
+  EXPECT_EQ(Counts("p"), (StatusCounts{.agents_alive = 2, .agents_registered = 2}));
+  EXPECT_EQ(Counts("q"), (StatusCounts{.agents_alive = 0, .agents_registered = 1}));
+  EXPECT_EQ(Counts(std::nullopt), (StatusCounts{.agents_alive = 2, .agents_registered = 3}));
 }
 
 TEST_F(StatusTest, WhoDeregisteredIsNotCounted) {

@@ -85,6 +85,8 @@ void Crowd::Act(std::uint64_t step) {
     if (!client.token.empty() || last_tag_ == 0 || Below(10) == 0) Register(client);
     return;
   }
+  world_.server().agents.Saw({client.agent});  // as http/dispatch.cc does
+  promises_.holds.Heard(client.agent, Now());
   int all = 0;
   for (const Choice& choice : Choices()) all += choice.weight;
   auto drawn = static_cast<int>(Below(static_cast<std::size_t>(all)));

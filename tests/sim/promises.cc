@@ -116,15 +116,30 @@ void HoldsPromise::SeeEvents(std::span<const LoggedEvent> events) {
     if (!expired && event.type != event_type::kReservationReleased) continue;
     ended_.emplace(event.entity_id, event.cursor);
     const auto row = rows_.find(event.entity_id);
-    if (!expired || row == rows_.end()) continue;
-    if (live_.contains(event.entity_id)) {
-      violations_.Add("sweeper: took what holds: " + Text(row->second));
-    }
-    const auto owner = living_.find(row->second.agent);
-    if (owner != living_.end() && owner->second > event.created_at - grace_) {
-      violations_.Add("sweeper: its owner lives: " + Text(row->second));
-    }
+    if (row != rows_.end()) SeeEnd(event, row->second);
   }
+}
+
+void HoldsPromise::SeeEnd(const LoggedEvent& ended, const HoldRow& row) {
+  const bool expired = ended.type == event_type::kReservationExpired;
+  if (expired && live_.contains(row.id)) {
+    violations_.Add("sweeper: took what holds: " + Text(row));
+  }
+  if (!expired && ended.agent == row.agent) return;
+  const auto owner = living_.find(row.agent);
+  if (owner == living_.end()) return;
+  Timestamp seen = owner->second;
+  if (const auto heard = heard_.find(row.agent); heard != heard_.end()) {
+    seen = std::max(seen, heard->second);
+  }
+  if (seen <= ended.created_at - grace_) return;
+  violations_.Add((expired ? "sweeper: its owner lives: " : "force: its owner lives: ") +
+                  Text(row));
+}
+
+void HoldsPromise::Heard(const std::string& agent, Timestamp at) {
+  Timestamp& heard = heard_[agent];
+  heard = std::max(heard, at);
 }
 
 void HoldsPromise::SeeFence(const HoldRow& row, const HoldRow* before, Timestamp now) {

@@ -99,7 +99,8 @@ class LogPromise {
 
 // No two agents hold overlapping paths at once, unless both share them; what ran out holds nothing,
 // from then on; a fence rises with every grant; the sweeper touches nothing that holds, nor what
-// belongs to an agent that was heard of; a heartbeat that renews keeps all that its agent holds.
+// belongs to an agent that was heard of, and nobody takes that by force; a heartbeat that renews
+// keeps all that its agent holds.
 //
 // A claim ends when the clock first shows its end. A clock that is then set back does not bring it
 // to life: others may hold its paths by now.
@@ -112,6 +113,10 @@ class HoldsPromise {
   // living agents.
   void See(std::span<const HoldRow> rows, std::span<const LoggedEvent> events, Timestamp now);
   void SeeAgents(std::span<const AgentRow> living);
+  // A request was made in the agent's name, which the server remembers. ForgetHeard(): it need not
+  // do so any longer, since it was restarted, or its clock was set.
+  void Heard(const std::string& agent, Timestamp at);
+  void ForgetHeard() { heard_.clear(); }
   // A write of the last look, begun at `began` and over by `now`, was answered: all that the agent
   // holds in the project is kept for `lease`. What was granted in that look is owed nothing, as it
   // may have come later; neither is what two hold since a clock was set back.
@@ -138,6 +143,7 @@ class HoldsPromise {
 
  private:
   void SeeEvents(std::span<const LoggedEvent> events);
+  void SeeEnd(const LoggedEvent& ended, const HoldRow& row);
   void SeeFence(const HoldRow& row, const HoldRow* before, Timestamp now);
   void CheckPairs(const HoldRow& changed);
 
@@ -151,6 +157,7 @@ class HoldsPromise {
   std::map<std::string, std::int64_t> fences_;  // the highest of each project, before this look
   std::map<std::string, std::set<std::int64_t>> new_fences_;  // of this look
   std::map<std::string, Timestamp> living_;                   // agents: when they were last seen
+  std::map<std::string, Timestamp> heard_;                    // the same, of their requests
   std::uint64_t renewals_checked_ = 0;
 };
 

@@ -229,6 +229,40 @@ TEST_F(PromisesTest, SweeperTakesNothingThatHoldsOrWhoseOwnerLives) {
   EXPECT_THAT(TakeBroken(), IsEmpty());
 }
 
+TEST_F(PromisesTest, OwnerThatWasHeardOfLosesNothingToSweeperOrForce) {
+  int cursor = 0;
+  const auto end = [&](std::string_view type, const std::string& by) {
+    HoldRow row = Row(std::to_string(++cursor), "a", "a/x");
+    row.fence = cursor;
+    See({row});
+    now_ = row.expires_at + minutes(1);
+    promises_.holds.Tick(now_);
+    promises_.holds.SeeAgents(std::vector{AgentRow{.id = "a", .last_seen = now_ - minutes(9)}});
+    promises_.holds.Heard("a", now_ - minutes(1));
+    LoggedEvent ended = Event(cursor, std::string(type), row.id);
+    ended.agent = by;
+    ended.created_at = now_;
+    See({}, {ended});
+    return TakeBroken();
+  };
+  EXPECT_THAT(end(event_type::kReservationExpired, "a"), ElementsAre(HasSubstr("sweeper: its")));
+  EXPECT_THAT(end(event_type::kReservationReleased, "b"), ElementsAre(HasSubstr("force: its")));
+  EXPECT_THAT(end(event_type::kReservationReleased, "a"), IsEmpty());
+}
+
+TEST_F(PromisesTest, SignThatMayBeForgottenIsOwedNothing) {
+  See({Row("1", "a", "a/x")});
+  now_ = Row("1", "a", "a/x").expires_at + minutes(1);
+  promises_.holds.Tick(now_);
+  promises_.holds.SeeAgents(std::vector{AgentRow{.id = "a", .last_seen = now_ - minutes(9)}});
+  promises_.holds.Heard("a", now_);
+  promises_.holds.ForgetHeard();
+  LoggedEvent swept = Event(1, event_type::kReservationExpired, "1");
+  swept.created_at = now_;
+  See({}, {swept});
+  EXPECT_THAT(TakeBroken(), IsEmpty());
+}
+
 // What a heartbeat of "a" is found to break that renews for 15 minutes.
 class HeartbeatPromisesTest : public PromisesTest {
  protected:

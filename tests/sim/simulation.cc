@@ -91,6 +91,7 @@ void Simulation::PassTime(std::size_t drawn) {
 void Simulation::JumpClock() {
   ++stats_.jumps;
   promises_.turns.ClockJumped();
+  promises_.holds.ForgetHeard();
   Duration by = seconds(1 + Below(900));
   if (Below(8) == 0) by = hours(25 + Below(10));
   if (Below(2) == 0) by = -by;
@@ -125,6 +126,7 @@ void Simulation::Restart() {
   trace_.Say("restart");
   if (world_->powered()) power_lost_at_ = world_->clock().Now();
   world_->Restart();
+  promises_.holds.ForgetHeard();
   observer_ = std::make_unique<Observer>(world_->OpenToRead());
   const Cursor known = promises_.log.newest();
   const Observer::Sight end = observer_->Look(std::max<Cursor>(0, known - kLookBack));

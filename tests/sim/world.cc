@@ -56,7 +56,9 @@ Server::Server(const sqlite::DatabaseOptions& options, Clock& clock, RandomSourc
              }),
       mail(storage_, clock, uuids),
       mailbox(storage_, clock),
-      sweeper_(storage_, clock, log, [this] { return feed.stats().published; }, SweeperOptions()) {}
+      sweeper_(
+          storage_, clock, log, [this] { return feed.stats().published; }, SweeperOptions()),
+      sign_writer_(storage_, clock) {}
 
 sqlite::DatabaseOptions Server::WithSignal(sqlite::DatabaseOptions options,
                                            service::CommitSignal& commits,
@@ -83,12 +85,14 @@ service::Sweeper::Options Server::SweeperOptions() {
 void Server::Start(domain::Cursor newest) {
   feed.Start(newest);
   sweeper_.Start();
+  sign_writer_.Start();
 }
 
 void Server::Stop() {
   sweeper_.Stop();
   reservations.StopWaits();
   feed.Stop();
+  sign_writer_.Stop();
   storage_.Stop();
   const Result<void> closed = database_->Close();  // fails when the power is off
 }

@@ -19,6 +19,7 @@
 #include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/reservations.h"
+#include "service/sign_writer.h"
 #include "service/storage.h"
 #include "service/sweeper.h"
 #include "testing/fake_clock.h"
@@ -66,6 +67,7 @@ class Server {
 
  private:
   service::Sweeper sweeper_;
+  service::SignWriter sign_writer_;
 };
 
 // Everything that a simulated server stands on, and the server. Nothing in it happens by itself:
