@@ -272,7 +272,7 @@ void AddServeFlags(CLI::App& serve, ServeOptions& options) {
   AddDuration(serve, "--sweep-interval", options.sweep_interval,
               "How often what is older, and what ran out, is looked for");
   AddDuration(serve, "--heartbeat-grace", options.heartbeat_grace,
-              "How long after its last heartbeat an agent counts as active");
+              "How long after its last sign of life an agent counts as active");
   serve
       .add_option("--max-reservations", options.reservations_max,
                   "Reservations that an agent may hold in a project")

@@ -308,6 +308,7 @@ constexpr std::array kRoutes = {
           .handler = PostAgent,
           .summary = "Registers an agent, or takes the agent of a session up again.",
           .project = ProjectFrom::kBody,
+          .asker = ActorFrom::kNewAgent,
           .body = BodyKind::kJson,
           .body_schema = json::SchemaOf<RegisterBody>,
           .answer_schema = RegisteredSchema,

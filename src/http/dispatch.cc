@@ -13,6 +13,8 @@
 #include "http/misspelt.h"
 #include "http/path.h"
 #include "http/prepare.h"
+#include "http/speaker.h"
+#include "service/agents.h"
 
 namespace interlock::http {
 namespace {
@@ -99,6 +101,9 @@ boost::asio::awaitable<Result<Response>> Serve(const Router& router, const Route
   request.caller = std::move(admitted.caller);
   IL_CO_TRY_VOID(Prepare(route, request, app.access));
   IL_CO_TRY_VOID(CheckFields(router, route, request));
+  if (const auto speaker = SpeakerOf(route, request, app.access)) {
+    app.agents.Saw(speaker->name());
+  }
   co_return co_await route.handler(app, request);
 }
 

@@ -16,6 +16,7 @@ namespace interlock::http {
 // - the caller is let in (http/admission.h: 401, 403)
 // - what the route's row asks for is there (http/prepare.h: 400, 403)
 // - no field of the body is misspelt (http/misspelt.h: 400)
+// - the agent in whose name it is made is seen to live (http/speaker.h)
 // - the handler runs
 //
 // An Error becomes an answer here, and whatever a handler throws a 500; the connection goes on.

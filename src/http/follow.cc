@@ -17,9 +17,11 @@
 #include "http/app.h"
 #include "http/handshake.h"
 #include "http/route.h"
+#include "http/speaker.h"
 #include "http/websocket.h"
 #include "json/parse.h"
 #include "json/value.h"
+#include "service/agents.h"
 #include "service/feed.h"
 
 namespace interlock::http {
@@ -58,11 +60,12 @@ std::optional<std::vector<std::string>> Texts(const json::Value* value) {
 class Following final : public Upgrade {
  public:
   Following(std::string key, std::unique_ptr<service::Follower> follower, auth::Caller caller,
-            const auth::KeyringHolder& keys)
+            const auth::KeyringHolder& keys, service::SignsOfLife::Stream sign)
       : Upgrade(std::move(key)),
         caller_(std::move(caller)),
         keys_(keys),
-        follower_(std::move(follower)) {}
+        follower_(std::move(follower)),
+        sign_(std::move(sign)) {}
 
   asio::awaitable<CloseReason> Run(WebSocket& socket) override {
     CloseReason reason;
@@ -109,6 +112,7 @@ class Following final : public Upgrade {
   }
 
   void OnEnd() override {
+    sign_ = {};  // the peer no longer answers
     if (follower_) follower_->Close();
   }
 
@@ -116,6 +120,7 @@ class Following final : public Upgrade {
   const auth::Caller caller_;
   const auth::KeyringHolder& keys_;
   std::unique_ptr<service::Follower> follower_;
+  service::SignsOfLife::Stream sign_;  // of the agent whose stream it is
 };
 
 // One whose cursor is beyond the end of the log. Browsers show a client the code of a close, but
@@ -159,6 +164,7 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
                                           "; connect to your own stream.")
         .WithSlug("agent_mismatch");
   }
+  const std::optional<Speaker> speaker = SpeakerOf(caller, agent.value_or(""), app.access);
   service::FollowRequest wanted{.project = request.project.value_or(""),
                                 .agent = std::move(agent),
                                 .since = request.QueryNumber("since_cursor"),
@@ -172,8 +178,10 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
     response.upgrade = std::make_shared<Ahead>(*std::move(key), *newest);
     co_return response;
   }
-  response.upgrade = std::make_shared<Following>(*std::move(key), *std::move(follower),
-                                                 std::move(request.caller), app.keys);
+  service::SignsOfLife::Stream sign;
+  if (speaker) sign = app.agents.OpenStream(speaker->name());
+  response.upgrade = std::make_shared<Following>(
+      *std::move(key), *std::move(follower), std::move(request.caller), app.keys, std::move(sign));
   co_return response;
 }
 
@@ -205,6 +213,7 @@ constexpr std::array kRoutes = {
           .handler = FollowAgent,
           .summary = "WebSocket: the events of the project, as this agent may see them.",
           .project = ProjectFrom::kQueryChecked,
+          .asker = ActorFrom::kPathAgent,
           .success = 101,
           .query = kQuery,
           .failures = kFailures},

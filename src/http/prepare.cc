@@ -163,29 +163,6 @@ Result<std::string> Recipient(const Request& request) {
   return request.caller.agent;
 }
 
-Result<std::string> FindActor(const Route& route, const Request& request) {
-  switch (route.actor) {
-    case ActorFrom::kNobody:
-      return std::string();
-    case ActorFrom::kBodyFrom: {
-      IL_TRY(WithFrom body, DecodeBody<WithFrom>(request));
-      return std::move(body.from).value_or("");
-    }
-    case ActorFrom::kBodyAgentId: {
-      IL_TRY(WithAgentId body, DecodeBody<WithAgentId>(request));
-      return std::move(body.agent_id).value_or("");
-    }
-    case ActorFrom::kCaller:
-    case ActorFrom::kAuthor:
-      return request.caller.agent;
-    case ActorFrom::kPathId:
-      return request.Param("id");
-    case ActorFrom::kRecipient:
-      return Recipient(request);
-  }
-  IL_CHECK(false);
-}
-
 Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rules) {
   // Whom the request does not name, the handler may still find: the only recipient of a message.
   if (rules.require_agent_token && domain::Trim(request.actor).empty()) {
@@ -199,6 +176,34 @@ Result<void> RefuseImpostor(const Request& request, const auth::AccessRules& rul
 
 }  // namespace
 
+Result<std::string> FindAgent(ActorFrom from, const Request& request) {
+  switch (from) {
+    case ActorFrom::kNobody:
+    case ActorFrom::kNewAgent:
+      return std::string();
+    case ActorFrom::kBodyFrom: {
+      IL_TRY(WithFrom sent, DecodeBody<WithFrom>(request));
+      return std::move(sent.from).value_or("");
+    }
+    case ActorFrom::kBodyAgentId: {
+      IL_TRY(WithAgentId sent, DecodeBody<WithAgentId>(request));
+      return std::move(sent.agent_id).value_or("");
+    }
+    case ActorFrom::kCaller:
+    case ActorFrom::kAuthor:
+      return request.caller.agent;
+    case ActorFrom::kPathId:
+      return request.Param("id");
+    case ActorFrom::kRecipient:
+      return Recipient(request);
+    case ActorFrom::kPathAgent:
+      return std::string(domain::Trim(request.Param("agent")));
+    case ActorFrom::kQueryAgent:
+      return std::string(domain::Trim(request.Query("agent")));
+  }
+  IL_CHECK(false);
+}
+
 Result<void> Prepare(const Route& route, Request& request, const auth::AccessRules& rules) {
   IL_TRY(request.query_fields, ParseQuery(request.query));
   IL_TRY_VOID(RefuseWrongParameters(route, request));
@@ -209,7 +214,7 @@ Result<void> Prepare(const Route& route, Request& request, const auth::AccessRul
   }
   IL_TRY(request.json, std::move(json));
   IL_TRY(request.project, FindProject(route.project, request));
-  IL_TRY(request.actor, FindActor(route, request));
+  IL_TRY(request.actor, FindAgent(route.actor, request));
   if (route.actor == ActorFrom::kNobody) return {};
   if (route.actor == ActorFrom::kAuthor && request.actor.empty()) return {};
   return RefuseImpostor(request, rules);

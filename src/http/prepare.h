@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "auth/access.h"
 #include "base/result.h"
 #include "http/route.h"
@@ -15,5 +17,8 @@ namespace interlock::http {
 // Looks at nothing but its arguments, and fills in what it found. A request that it refuses has no
 // meaning any more. REQUIRES: `request` has path, query, params and caller.
 Result<void> Prepare(const Route& route, Request& request, const auth::AccessRules& rules);
+
+// The agent that `from` means in the request; empty when it names none. REQUIRES: as Prepare().
+Result<std::string> FindAgent(ActorFrom from, const Request& request);
 
 }  // namespace interlock::http

@@ -383,6 +383,7 @@ constexpr std::array kRoutes = {
           .handler = GetCheck,
           .summary = "What stands in the way of a reservation.",
           .project = ProjectFrom::kQuery,
+          .asker = ActorFrom::kQueryAgent,
           .answer_schema = json::SchemaOf<ConflictList>,
           .query = kCheckQuery},
     Route{.method = Method::kGet,

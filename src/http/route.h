@@ -46,6 +46,9 @@ enum class ActorFrom : std::uint8_t {
   kCaller,       // the caller's own: X-Agent-ID
   kRecipient,    // the body's `agent`, else the query's, else the caller's own; trimmed
   kAuthor,       // the caller's own if it names one: what is written tells by whom, or by nobody
+  kPathAgent,    // the path's {agent}; trimmed
+  kQueryAgent,   // the query's `agent`; trimmed
+  kNewAgent,     // one that is not there yet, whoever the caller says it is
 };
 
 // What the request's body must be. The dispatcher parses it into Request::json.
@@ -97,6 +100,9 @@ struct Route {
   Access access = Access::kKeyOrLocal;
   ProjectFrom project = ProjectFrom::kNone;
   ActorFrom actor = ActorFrom::kNobody;
+  // Of a row without an actor: in whose name it is asked, for which no proof is needed. See
+  // http/speaker.h.
+  ActorFrom asker = ActorFrom::kNobody;
   BodyKind body = BodyKind::kNone;
   std::string_view bad_json = {};  // what clients of this route know as the error of a broken body
 

@@ -185,6 +185,10 @@ TEST_F(RoutesTest, EveryRowHasWhatItsChecksLookAt) {
     EXPECT_TRUE(route.actor != ActorFrom::kBodyFrom || has_body) << Named(route);
     EXPECT_TRUE(route.actor != ActorFrom::kRecipient || has_body) << Named(route);
     EXPECT_TRUE(route.actor != ActorFrom::kPathId || names("id")) << Named(route);
+    EXPECT_TRUE(route.asker == ActorFrom::kNobody || route.actor == ActorFrom::kNobody)
+        << Named(route);
+    EXPECT_TRUE(route.asker != ActorFrom::kPathAgent || names("agent")) << Named(route);
+    EXPECT_TRUE(route.asker != ActorFrom::kBodyAgentId || has_body) << Named(route);
     EXPECT_TRUE(route.method != Method::kGet || !has_body) << Named(route);
     if (route.access == Access::kAnyone) {
       EXPECT_EQ(route.project, ProjectFrom::kNone) << Named(route);
