@@ -108,9 +108,10 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
       {Method::kGet, "/echo/a%2Fb?x=%20", 200, "/echo/a/b|x=%20|a/b\n"},
       {Method::kGet, "/nothing", 404, "\"error\":\"not_found\""},
       {Method::kOther, "/nothing", 404, "\"error\":\"not_found\""},
-      {Method::kPost, "/echo/a", 405, "/echo/a does not take POST; use GET."},
+      {Method::kPost, "/echo/a", 405, "/echo/a does not take POST; use GET, HEAD."},
       {Method::kOther, "/echo/a", 405, "does not take this method"},
-      {Method::kHead, "/echo/a", 405, "does not take HEAD"},
+      {Method::kHead, "/echo/a", 200, "/echo/a||a\n"},  // the session leaves the body out
+      {Method::kHead, "/nothing", 404, "\"error\":\"not_found\""},
       {Method::kGet, "/%zz", 400, "\"error\":\"invalid_request\""},
       {Method::kOptions, "*", 400, "\"error\":\"invalid_request\""},
       {Method::kGet, "/throw", 500, "\"error\":\"internal\""},

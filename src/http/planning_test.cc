@@ -192,14 +192,14 @@ TEST_F(PlanningRoutesTest, WhatCannotBeIsNoMethod) {
     return std::string(response.headers.Find("Allow").value_or(""));
   };
   for (const char* all : {"specs", "epics", "stories", "tasks", "insights", "sessions", "cujs"}) {
-    EXPECT_EQ(allow(Method::kDelete, std::string("/api/") + all), "GET, POST");
-    EXPECT_EQ(allow(Method::kPut, std::string("/api/") + all), "GET, POST");
+    EXPECT_EQ(allow(Method::kDelete, std::string("/api/") + all), "GET, HEAD, POST");
+    EXPECT_EQ(allow(Method::kPut, std::string("/api/") + all), "GET, HEAD, POST");
   }
-  EXPECT_EQ(allow(Method::kPut, "/api/insights/i"), "GET, DELETE");
+  EXPECT_EQ(allow(Method::kPut, "/api/insights/i"), "GET, HEAD, DELETE");
   EXPECT_EQ(allow(Method::kGet, "/api/tasks/t/assign"), "POST");
   EXPECT_EQ(allow(Method::kDelete, "/api/insights/i/link"), "POST");
   EXPECT_EQ(allow(Method::kPut, "/api/cujs/c/unlink"), "POST");
-  EXPECT_EQ(allow(Method::kPost, "/api/cujs/c/links"), "GET");
+  EXPECT_EQ(allow(Method::kPost, "/api/cujs/c/links"), "GET, HEAD");
   EXPECT_THAT(Get("/api/tasks/t/other"), StartsWith("404 "));
   EXPECT_THAT(Say(Method::kDelete, "/api/tasks/t/other"), StartsWith("404 "));
   EXPECT_THAT(Get("/api/tasks/t"), StartsWith("200 "));

@@ -31,6 +31,13 @@ std::string_view Lead(std::string_view path, int count) {
   return path.substr(0, end);
 }
 
+// HEAD is served by the route of GET; a WebSocket has nothing that it could ask for.
+bool TakesHead(const Route& route) { return route.method == Method::kGet && route.success != 101; }
+
+bool Serves(const Route& route, Method method) {
+  return route.method == method || (method == Method::kHead && TakesHead(route));
+}
+
 // So many segments tell routes apart well enough.
 constexpr int kLeadMax = 2;
 
@@ -165,16 +172,18 @@ const Router::Entries& Router::Candidates(std::string_view text) const {
 
 Router::Match Router::FindAmong(const Entries& entries, Fit fit, Method method, const Path& path) {
   std::vector<Method> allowed;
+  bool head = false;  // allowed, too
   const Entry* best = nullptr;
   for (const Entry* const entry : entries) {
     if (HowFits(*entry, path) != fit) continue;
     if (best == nullptr) best = entry;
     if (MoreLiteral(*best, *entry)) break;  // what is less literal does not count
-    if (entry->route->method == method) {
+    if (Serves(*entry->route, method)) {
       return {.kind = Match::Kind::kFound,
               .route = entry->route,
               .params = Take(*entry, entry->literal ? path.segments : path.named)};
     }
+    head = head || TakesHead(*entry->route);
     if (std::find(allowed.begin(), allowed.end(), entry->route->method) == allowed.end()) {
       allowed.push_back(entry->route->method);
     }
@@ -185,6 +194,7 @@ Router::Match Router::FindAmong(const Entries& entries, Fit fit, Method method, 
   for (const Method one : allowed) {
     if (!match.allow.empty()) match.allow += ", ";
     match.allow += MethodName(one);
+    if (one == Method::kGet && head) match.allow += ", HEAD";
   }
   return match;
 }

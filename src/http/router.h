@@ -39,8 +39,9 @@ class Router {
     Kind kind = Kind::kNothing;
     const Route* route = nullptr;  // of kFound
     std::vector<std::pair<std::string_view, std::string>> params = {};
-    std::string allow = {};  // "GET, POST"
+    std::string allow = {};  // "GET, HEAD, POST"
   };
+  // HEAD finds the route of GET, unless that is a WebSocket.
   // REQUIRES: `text` is a path, decoded and clean.
   Match Find(Method method, std::string_view text) const;
 

@@ -50,7 +50,7 @@ TEST(RouterTest, ParametersTakeOneSegmentAndRestsTakeMore) {
   EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/x/y/z"), "/api/inbox/{agent...} agent=x/y/z");
   EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/p/q/ack"),
             "/api/inbox/pokes/{id...}/ack id=p/q");
-  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/ack"), "405 GET");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/pokes/ack"), "405 GET, HEAD");
 }
 
 TEST(RouterTest, TemplatesThatBeginAlikeAreFoundWhereverTheyPart) {
@@ -95,7 +95,7 @@ TEST(RouterTest, APathThatLacksOnlyItsIdsFindsItsRouteWithEmptyOnes) {
                              At(Method::kDelete, "/api/agents/{id}/contacts/{contact}")};
   const Router router(routes);
   EXPECT_EQ(Found(router, Method::kGet, "/api/inbox/"), "/api/inbox/{agent...} agent=");
-  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/"), "405 GET");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/inbox/"), "405 GET, HEAD");
   EXPECT_EQ(Found(router, Method::kGet, "/api/threads/"), "/api/threads/{id...} id=");
   EXPECT_EQ(Found(router, Method::kGet, "/api/threads"), "/api/threads");
   for (const char* path : {"/api/topics/p", "/api/topics/p/"}) {
@@ -113,7 +113,7 @@ TEST(RouterTest, APathThatLacksOnlyItsIdsFindsItsRouteWithEmptyOnes) {
             "/api/agents/{id}/contacts id=x");
   EXPECT_EQ(Found(router, Method::kDelete, "/api/agents/x/contacts/"),
             "/api/agents/{id}/contacts/{contact} id=x contact=");
-  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/x/contacts/"), "405 GET");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/agents/x/contacts/"), "405 GET, HEAD");
 }
 
 TEST(RouterTest, WhereOnlyIdsCouldFollowTheSlashIsMissing) {
@@ -128,7 +128,7 @@ TEST(RouterTest, WhereOnlyIdsCouldFollowTheSlashIsMissing) {
     EXPECT_EQ(Found(router, Method::kGet, path), "404") << path;
   }
   EXPECT_EQ(Found(router, Method::kGet, "/api/threads"), "/api/threads");
-  EXPECT_EQ(Found(router, Method::kPost, "/api/threads"), "405 GET");
+  EXPECT_EQ(Found(router, Method::kPost, "/api/threads"), "405 GET, HEAD");
 }
 
 TEST(RouterTest, TheMostLiteralTemplateCountsWhateverTheOrder) {
@@ -150,11 +150,20 @@ TEST(RouterTest, AWrongMethodIsToldEveryMethodOfTheMostLiteralTemplate) {
   const std::array routes = {At(Method::kPut, "/a/{id}"), At(Method::kGet, "/a/{id}"),
                              At(Method::kDelete, "/a/b"), At(Method::kGet, "/a/b")};
   const Router router(routes);
-  EXPECT_EQ(Found(router, Method::kPost, "/a/x"), "405 GET, PUT");
-  EXPECT_EQ(Found(router, Method::kPost, "/a/b"), "405 GET, DELETE");
-  EXPECT_EQ(Found(router, Method::kPut, "/a/b"), "405 GET, DELETE") << "b is no id here";
-  EXPECT_EQ(Found(router, Method::kHead, "/a/b"), "405 GET, DELETE");
+  EXPECT_EQ(Found(router, Method::kPost, "/a/x"), "405 GET, HEAD, PUT");
+  EXPECT_EQ(Found(router, Method::kPost, "/a/b"), "405 GET, HEAD, DELETE");
+  EXPECT_EQ(Found(router, Method::kPut, "/a/b"), "405 GET, HEAD, DELETE") << "b is no id here";
   EXPECT_EQ(Found(router, Method::kOther, "/nothing"), "404");
+}
+
+TEST(RouterTest, HeadFindsTheRouteOfGetButNoWebSocket) {
+  Route socket = At(Method::kGet, "/ws");
+  socket.success = 101;
+  const std::array routes = {At(Method::kGet, "/a/{id}"), At(Method::kPost, "/b"), socket};
+  const Router router(routes);
+  EXPECT_EQ(Found(router, Method::kHead, "/a/x"), "/a/{id} id=x");
+  EXPECT_EQ(Found(router, Method::kHead, "/b"), "405 POST");
+  EXPECT_EQ(Found(router, Method::kHead, "/ws"), "405 GET");
 }
 
 TEST(RouterDeathTest, RoutesThatNoRequestCouldTellApartAreRefused) {

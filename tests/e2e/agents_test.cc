@@ -90,7 +90,7 @@ TEST_F(AgentsTest, WhatIsWrongIsNamed) {
       {"POST", at + "/contacts", "{}", 400, "contact"},
       {"GET", "/api/agents/nobody/contacts", "", 404, "not_found"},
       {"DELETE", "/api/agents/nobody", "", 404, "not_found"},
-      {"DELETE", "/api/agents", "", 405, "use GET, POST"},
+      {"DELETE", "/api/agents", "", 405, "use GET, HEAD, POST"},
       {"GET", at, "", 405},
       {"GET", at + "/nothing", "", 404, "not_found"},
       {"GET", "/api/agents?project=%zz", "", 400, "project"},

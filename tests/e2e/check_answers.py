@@ -127,6 +127,9 @@ class Description:
             self.elsewhere["no such path"] += 1
             return check_refusal(exchange, BEFORE_DISPATCH | {404})
         path, item = found
+        if exchange["method"] == "HEAD" and takes_head(item):
+            self.elsewhere["HEAD for GET"] += 1
+            return check_head(exchange, item["get"])
         if exchange["method"] != method.upper() or method not in item:
             self.elsewhere["no such method"] += 1
             return self.check_wrong_method(exchange, item)
@@ -140,7 +143,7 @@ class Description:
 
     def check_wrong_method(self, exchange, item):
         check_refusal(exchange, BEFORE_DISPATCH | {405})
-        allowed = {name.upper() for name in item}
+        allowed = {name.upper() for name in item} | ({"HEAD"} if takes_head(item) else set())
         if exchange["status"] == 405 and set(exchange["allow"].split(", ")) != allowed:
             raise Fault(f"Allow is {exchange['allow']!r}, but the path takes {sorted(allowed)}")
 
@@ -150,6 +153,18 @@ class Description:
                 continue  # it is there for its message
             if self.successes[f"{method.upper()} {path}"] == 0:
                 yield f"{method.upper()} {path}"
+
+
+def takes_head(item):
+    """Wherever GET works, but for WebSockets."""
+    return "get" in item and "101" not in item["get"]["responses"]
+
+
+def check_head(exchange, get):
+    if str(exchange["status"]) not in get["responses"]:
+        raise Fault(f"the status {exchange['status']} is not described for GET")
+    if exchange["body"]:
+        raise Fault("the answer to a HEAD has a body")
 
 
 def check_moved(exchange):

@@ -88,7 +88,7 @@ TEST_F(HttpTest, EveryRequestHasItsStatusAndJsonBody) {
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, c.status);
     EXPECT_EQ(answer->Header("Content-Type"), "application/json");
-    EXPECT_EQ(answer->Header("Allow"), c.status == 405 ? "GET" : "");
+    EXPECT_EQ(answer->Header("Allow"), c.status == 405 ? "GET, HEAD" : "");
     if (c.error.empty()) {
       EXPECT_THAT(answer->body, MatchesRegex(kHealthy));
     } else {
@@ -107,13 +107,30 @@ TEST_F(HttpTest, EveryRequestHasItsStatusAndJsonBody) {
   }
 }
 
-TEST_F(HttpTest, HeadIsRefusedWithoutABody) {
+TEST_F(HttpTest, HeadAnswersAsGetDoesWithoutTheBody) {
   HttpClient client = Connect();
-  client.Request("HEAD", "/health");
-  const auto answer = client.Read(HttpClient::Body::kNone);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 405);
-  EXPECT_EQ(answer->Header("Allow"), "GET");
+  for (const char* target : {"/health", "/openapi.json", "/api/agents?project=p", "/api/specs",
+                             "/api/specs/none?project=p", "/nothing", "//health"}) {
+    SCOPED_TRACE(target);
+    const auto get = client.Get(target);
+    ASSERT_TRUE(get);
+    client.Request("HEAD", target);
+    const auto head = client.Read(HttpClient::Body::kNone);
+    ASSERT_TRUE(head);
+    EXPECT_EQ(head->status, get->status);
+    EXPECT_EQ(head->body, "");
+    for (const char* field : {"Content-Type", "Content-Length", "Location", "Connection"}) {
+      EXPECT_EQ(head->Header(field), get->Header(field)) << field;
+    }
+  }
+  for (const auto& [target, allow] :
+       {std::pair("/api/messages", "POST"), std::pair("/ws/events?project=p", "GET")}) {
+    client.Request("HEAD", target);
+    const auto refused = client.Read(HttpClient::Body::kNone);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->status, 405) << target;
+    EXPECT_EQ(refused->Header("Allow"), allow);
+  }
   EXPECT_EQ(client.Get("/health")->status, 200);  // the next answer begins where it should
 }
 

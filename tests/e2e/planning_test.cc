@@ -171,13 +171,13 @@ TEST_F(PlanningTest, WhatIsWrongIsNamed) {
         {"POST", all, R"({"project":7})", 400, R"("field":"project")"},
         {"GET", all + "/nothing?project=p", "", 404, "not_found"},
         {"GET", all + "/x", "", 404, "not_found"},
-        {"DELETE", all, "", 405, "use GET, POST"},
+        {"DELETE", all, "", 405, "use GET, HEAD, POST"},
         {"GET", all + "?limit=no", "", 400, R"("field":"limit")"},
         {"GET", all + "?offset=-1", "", 400, R"("field":"offset")"},
     });
   }
   Check({
-      {"PUT", "/api/insights/x", "{}", 405, "use GET, DELETE"},
+      {"PUT", "/api/insights/x", "{}", 405, "use GET, HEAD, DELETE"},
       {"POST", "/api/tasks/none/assign?project=p", R"({"agent":"a"})", 404, "not_found"},
       {"POST", "/api/tasks/x/assign?project=p", "", 400, "bad_json"},
       {"GET", "/api/tasks/x/assign?project=p", "", 405, "use POST"},
