@@ -114,11 +114,14 @@ boost::asio::awaitable<Response> Run(const Router& router, const Route& route, A
     auto served = co_await Serve(router, route, app, request);
     if (!served.ok() && served.error().code() == Errc::kUnauthorized) {
       app.events.Info("request refused, its key is wrong or missing",
-                      {{"peer", request.peer.address}, {"route", route.path}});
+                      {{"request_id", request.id},
+                       {"peer", request.peer.address},
+                       {"route", route.path}});
     }
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
-      app.log.Error("a handler failed", {{"route", route.path}, {"what", response.fault}});
+      app.log.Error("a handler failed",
+                    {{"request_id", request.id}, {"route", route.path}, {"what", response.fault}});
     }
     co_return response;
   } catch (const std::exception& e) {
@@ -126,7 +129,8 @@ boost::asio::awaitable<Response> Run(const Router& router, const Route& route, A
   } catch (...) {
     what = "not a std::exception";
   }
-  app.log.Error("a handler threw", {{"route", route.path}, {"what", what}});
+  app.log.Error("a handler threw",
+                {{"request_id", request.id}, {"route", route.path}, {"what", what}});
   co_return ErrorResponse(Error(Errc::kInternal, std::move(what)));
 }
 
@@ -138,7 +142,15 @@ boost::asio::awaitable<Response> Dispatch(const Router& router, App& app, Reques
   Located located = Locate(router, request);
   Response response = std::move(located.answer);
   if (located.route != nullptr) response = co_await Run(router, *located.route, app, request);
-  app.metrics.Record(located.route, method, response.status, app.metrics.Now() - began);
+  const Duration took = app.metrics.Now() - began;
+  app.metrics.Record(located.route, method, response.status, took);
+  if (app.log.Enabled(LogLevel::kDebug)) {
+    app.log.Debug("answered a request", {{"request_id", request.id},
+                                         {"method", MethodName(method)},
+                                         {"path", request.path},
+                                         {"status", response.status},
+                                         {"took", took}});
+  }
   co_return response;
 }
 

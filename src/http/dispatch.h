@@ -20,7 +20,8 @@ namespace interlock::http {
 // - the handler runs
 //
 // An Error becomes an answer here, and whatever a handler throws a 500; the connection goes on.
-// Each request is counted in the metrics.
+// Each request is counted in the metrics; the log has its id, path and status at level debug, and
+// its id beside every failure.
 //
 // `router`, `app` and `request` must outlive the awaitable; handlers may take what they want out of
 // the request.

@@ -139,6 +139,26 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
   EXPECT_TRUE(captured_.Contains("the other secret"));
 }
 
+TEST_F(DispatchTest, TheLogNamesTheRequest) {
+  const std::array routes = {Route{Method::kGet, "/fail", Failing, ""},
+                             Route{Method::kGet, "/throw", Throwing, ""},
+                             Route{Method::kGet, "/echo/{id...}", Echo, ""}};
+  const Router router(routes);
+  Logger debug(clock_, captured_, {.level_min = LogLevel::kDebug});
+  App app = services_.MakeApp(debug);
+  for (const char* path : {"/fail", "/throw", "/echo/a"}) {
+    Request request = To(Method::kGet, path);
+    request.id = std::string("id-of-") + (path + 1);
+    ASSERT_TRUE(Begin(router, app, std::move(request)));
+  }
+  EXPECT_TRUE(captured_.Contains("a handler failed request_id=id-of-fail")) << captured_.text();
+  EXPECT_TRUE(captured_.Contains("a handler threw request_id=id-of-throw")) << captured_.text();
+  EXPECT_TRUE(
+      captured_.Contains("answered a request request_id=id-of-echo/a method=GET "
+                         "path=/echo/a status=200"))
+      << captured_.text();
+}
+
 TEST_F(DispatchTest, UncleanPathsMoveToTheirCleanForm) {
   const Router router(Routes());
   const struct {

@@ -61,6 +61,7 @@ struct Request {
   std::string body;
   Peer peer;
   bool http_1_0 = false;  // else 1.1
+  std::string id = {};    // for the log and the answer, see http/request_id.h
 
   // Filled by the dispatcher before a handler sees the request, as the route's row says.
   std::string path;                                               // percent-decoded, clean

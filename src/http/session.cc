@@ -14,9 +14,11 @@
 
 #include "base/check.h"
 #include "base/limited_log.h"
+#include "base/log.h"
 #include "http/app.h"
 #include "http/dispatch.h"
 #include "http/metrics.h"
+#include "http/request_id.h"
 #include "http/websocket.h"
 
 namespace interlock::http {
@@ -88,8 +90,7 @@ asio::awaitable<void> Session::Run() {
     ClearDeadline();
     if (!incoming) break;
     if (!incoming->ok()) {
-      const Response refusal = ErrorResponse(incoming->error());
-      CountRefusal(refusal);
+      const Response refusal = Refusal(incoming->error());
       const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
       if (written) co_await Linger();
       break;
@@ -99,11 +100,14 @@ asio::awaitable<void> Session::Run() {
     const Method method = taken.request.method;
     taken.request.peer = peer_;
     taken.request.watch_peer = [this] { WatchPeer(); };
+    taken.request.id = RequestIdOf(taken.request.headers);
+    std::string id = taken.request.id;
     Response response = co_await Dispatch(context_.router, context_.app, taken.request);
     StopWatching();
     // What follows may last, and needs nothing of it. To assign would leave texts their memory.
     (void)std::exchange(taken.request, Request());
     if (response.upgrade) {
+      response.upgrade->request_id = std::move(id);
       co_await Converse(std::move(response.upgrade));
       break;
     }
@@ -115,6 +119,7 @@ asio::awaitable<void> Session::Run() {
     if (may_be_left_out && !unsent.fits(context_.limits)) {
       response = ErrorResponse(TooMuchUnsent());
     }
+    response.headers.Add(std::string(kRequestIdField), std::move(id));
     open = co_await Answer(response, method, persistence);
     served_one_ = true;
     if (open && persistence == Persistence::kClose) {
@@ -125,15 +130,20 @@ asio::awaitable<void> Session::Run() {
   Close();
 }
 
-// Of a request that never was whole the route is not known, nor when it began.
-void Session::CountRefusal(const Response& refusal) {
+// Neither the route of such a request is known, nor when it began, nor the id that it may bring.
+Response Session::Refusal(const Error& error) {
+  Response refusal = ErrorResponse(error);
+  const std::string id = NewRequestId();
+  refusal.headers.Add(std::string(kRequestIdField), id);
   context_.app.metrics.Record(nullptr, Method::kOther, refusal.status, Duration::zero());
+  context_.app.log.Debug("refused a connection or what came on it",
+                         {{"request_id", id}, {"status", refusal.status}, {"error", error}});
+  return refusal;
 }
 
 asio::awaitable<void> Session::Refuse() {
   co_await asio::this_coro::throw_if_cancelled(false);
-  const Response refusal = ErrorResponse(NoRoom());
-  CountRefusal(refusal);
+  const Response refusal = Refusal(NoRoom());
   context_.app.events.Info("connection refused, too many are open", {{"peer", peer_.address}});
   const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
   if (written) co_await Linger();

@@ -75,7 +75,8 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::awaitable<bool> WriteText(std::string_view head, std::string_view body);
   boost::asio::awaitable<bool> Answer(const Response& response, Method method,
                                       Persistence persistence);
-  void CountRefusal(const Response& refusal);
+  // The answer to what never was a whole request; counted and logged.
+  Response Refusal(const Error& error);
   // Request::watch_peer, and its end. What a peer sends meanwhile stays where it is.
   void WatchPeer();
   void OnPeerReadable();

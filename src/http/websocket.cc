@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "http/request_id.h"
 
 namespace interlock::http {
 namespace {
@@ -166,6 +167,10 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
     request.set(beast::http::field::connection, "Upgrade");
     request.set(beast::http::field::sec_websocket_version, "13");
     request.set(beast::http::field::sec_websocket_key, upgrade_->key());
+    stream_.set_option(websocket::stream_base::decorator(
+        [id = upgrade_->request_id](websocket::response_type& response) {
+          if (!id.empty()) response.set(kRequestIdField, id);
+        }));
     const auto [error] = co_await stream_.async_accept(request, kAwait);
     co_return !error;
   }

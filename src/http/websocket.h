@@ -47,6 +47,9 @@ class Upgrade {
 
   const std::string& key() const { return key_; }
 
+  // Of the request, for the answer to the handshake. Set before Run().
+  std::string request_id = {};
+
   // Sends until there is nothing more to send, and says why. Must end soon after OnEnd(), and when
   // Send() says that it is over.
   virtual boost::asio::awaitable<CloseReason> Run(WebSocket& socket) = 0;

@@ -1,10 +1,13 @@
 // What the server says over the wire, case by case, on one running program.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "e2e_test.h"
@@ -132,6 +135,50 @@ TEST_F(HttpTest, HeadAnswersAsGetDoesWithoutTheBody) {
     EXPECT_EQ(refused->Header("Allow"), allow);
   }
   EXPECT_EQ(client.Get("/health")->status, 200);  // the next answer begins where it should
+}
+
+TEST_F(HttpTest, EveryAnswerHasARequestId) {
+  HttpClient client = Connect();
+  const auto id_of = [&](std::string_view method, std::string_view target, std::string_view sent) {
+    const std::string field = sent.empty() ? "" : fmt::format("X-Request-Id: {}\r\n", sent);
+    client.Request(method, target, "", field);
+    return client.Read().value_or(HttpAnswer{}).Header("X-Request-Id");
+  };
+  const std::string longest(128, 'x');
+  for (const char* target : {"/health", "/nothing", "//health", "/api/messages"}) {
+    SCOPED_TRACE(target);
+    EXPECT_EQ(id_of("GET", target, "trace-1.a:b"), "trace-1.a:b");
+    EXPECT_EQ(id_of("GET", target, longest), longest);
+    const std::string made = id_of("GET", target, "");
+    EXPECT_THAT(made, MatchesRegex("[0-9a-z]{15}"));
+    EXPECT_THAT(id_of("GET", target, longest + "x"), MatchesRegex("[0-9a-z]{15}"));
+    EXPECT_THAT(id_of("GET", target, "a b"), MatchesRegex("[0-9a-z]{15}"));
+    EXPECT_NE(id_of("GET", target, ""), made);
+  }
+  client.Send("no HTTP\r\n\r\n");
+  EXPECT_THAT(client.Read().value_or(HttpAnswer{}).Header("X-Request-Id"),
+              MatchesRegex("[0-9a-z]{15}"));
+  HttpClient socket = Connect();
+  socket.Request("GET", "/ws/events?project=p", "",
+                 "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                 "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Request-Id: socket-1\r\n");
+  const auto upgraded = socket.Read(HttpClient::Body::kNone);
+  ASSERT_TRUE(upgraded);
+  EXPECT_EQ(upgraded->status, 101);
+  EXPECT_EQ(upgraded->Header("X-Request-Id"), "socket-1");
+}
+
+class DebugLogTest : public E2eTest {};
+
+TEST_F(DebugLogTest, TheLogNamesARequestByItsId) {
+  const std::unique_ptr<ServerProcess> server = Start({"--log-level=debug"});
+  HttpClient client = server->Connect();
+  client.Request("GET", "/health", "", "X-Request-Id: find-me\r\n");
+  ASSERT_TRUE(client.Read());
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_THAT(
+      server->process().Stderr(),
+      HasSubstr("answered a request request_id=find-me method=GET path=/health status=200"));
 }
 
 TEST_F(HttpTest, UncleanPathsMove) {

@@ -14,6 +14,7 @@ namespace interlock::e2e {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Texts = std::vector<std::string>;
@@ -79,8 +80,8 @@ TEST_F(LogTest, WhatClientsDoIsOneLineEachWithIdsAndNames) {
   EXPECT_THAT(log, HasSubstr(" INFO reservation refused agent=bob requested=src/a.cc holder=" +
                              ann_ + " held_by=\"an\\u001b[2Jn\\nx\" pattern=src/** conflicts=1\n"));
   EXPECT_THAT(log, HasSubstr(" INFO reservation forced reservation=" + reservation_ + " by=bob\n"));
-  EXPECT_THAT(log, HasSubstr(" INFO request refused, its key is wrong or missing peer=127.0.0.1 "
-                             "route=/api/agents\n"));
+  EXPECT_THAT(log, ContainsRegex(" INFO request refused, its key is wrong or missing "
+                                 "request_id=[^ ]+ peer=127\\.0\\.0\\.1 route=/api/agents\n"));
   EXPECT_THAT(log, HasSubstr(" INFO agent left agent=" + ann_ + "\n"));
   for (const char* text : {"body-text", "subject-text", "why-text", "wrong-key", "\x1b"}) {
     EXPECT_THAT(log, Not(HasSubstr(text)));
