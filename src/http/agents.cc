@@ -80,7 +80,7 @@ Answer PostAgent(App& app, Request& request) {
       {{"agent", made.agent.id}, {"name", made.agent.name}, {"project", made.agent.project}});
   if (nowhere && app.agent_without_project.Take()) {
     app.log.Warn(
-        "an agent registered without a project; send \"project\", or it meets no agent that has "
+        "an agent registered without a project; name one, or it meets no agent that has "
         "one "
         "(logged once)",
         {{"agent", made.agent.id}, {"name", made.agent.name}});

@@ -111,7 +111,7 @@ Response DeliveryFailed(const service::Live::Outcome& sent) {
 void WarnWithoutProject(App& app, const std::string& project, const std::string& from) {
   if (!project.empty() || !app.mail_without_project.Take()) return;
   app.log.Warn(
-      "a message was sent without a project; send \"project\", or no agent of a project receives "
+      "a message was sent without a project; name one, or no agent of a project receives "
       "it "
       "(logged once)",
       {{"from", from}});
