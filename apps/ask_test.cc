@@ -50,6 +50,10 @@ TEST(PlaceOfTest, WhatIsThereOnDiskIsTakenForWhatItIs) {
   EXPECT_EQ(PlaceAt(project + "/app", project), (Place{.pattern = "app/", .literal = false}));
   EXPECT_EQ(PlaceAt(project + "/app/[id]/", project),
             (Place{.pattern = "app/\\[id]/", .literal = false}));
+  // With the sign before it the parenthesis would be a form of other tools, which are refused.
+  fs::create_directories(root.path() / "C++(1)");
+  EXPECT_EQ(PlaceAt(project + "/C++(1)", project),
+            (Place{.pattern = "C++\\(1)/", .literal = false}));
 }
 
 TEST(PlaceOfTest, AnAbsolutePathIsTakenRelativeToAProjectThatIsOne) {
