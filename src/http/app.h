@@ -9,7 +9,7 @@
 namespace interlock {
 class LimitedLog;
 class Logger;
-}
+}  // namespace interlock
 
 namespace interlock::auth {
 class KeyringHolder;

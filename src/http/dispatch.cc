@@ -113,10 +113,9 @@ boost::asio::awaitable<Response> Run(const Router& router, const Route& route, A
   try {
     auto served = co_await Serve(router, route, app, request);
     if (!served.ok() && served.error().code() == Errc::kUnauthorized) {
-      app.events.Info("request refused, its key is wrong or missing",
-                      {{"request_id", request.id},
-                       {"peer", request.peer.address},
-                       {"route", route.path}});
+      app.events.Info(
+          "request refused, its key is wrong or missing",
+          {{"request_id", request.id}, {"peer", request.peer.address}, {"route", route.path}});
     }
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {

@@ -31,24 +31,15 @@ std::span<const db::NamedSql> Statements() {
     std::vector<db::NamedSql> all;
     // One line per noun.
     for (const auto& statements : {
-             AgentStatements(),
-             ContactStatements(),
-             EventStatements(),
-             InboxStatements(),
-             LapseStatements(),
-             MailboxStatements(),
-             MessageStatements(),
-             MessageRetentionStatements(),
-             MetaStatements(),
-             MirrorStatements(),
-             PingStatements(),
-             PlanStatements(),
-             PokeStatements(),
-             ReceiptStatements(),
-             ReservationStatements(),
-             StatusStatements(),
-             ThreadStatements(),
-             TopicStatements(),
+             AgentStatements(),       ContactStatements(),
+             EventStatements(),       InboxStatements(),
+             LapseStatements(),       MailboxStatements(),
+             MessageStatements(),     MessageRetentionStatements(),
+             MetaStatements(),        MirrorStatements(),
+             PingStatements(),        PlanStatements(),
+             PokeStatements(),        ReceiptStatements(),
+             ReservationStatements(), StatusStatements(),
+             ThreadStatements(),      TopicStatements(),
              WindowStatements(),
          }) {
       std::ranges::copy(statements, std::back_inserter(all));

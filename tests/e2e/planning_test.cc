@@ -24,13 +24,13 @@ using Texts = std::vector<std::string>;
 // One of each kind, as a client sends it.
 struct Kind {
   std::string plural;
-  std::string body;     // but for id and project
-  std::string status;   // another one than the first
-  Texts events;         // of making, changing and removing it
-  Texts filters;        // each finds it
+  std::string body;           // but for id and project
+  std::string status;         // another one than the first
+  Texts events;               // of making, changing and removing it
+  Texts filters;              // each finds it
   std::string optional = {};  // a field that PUT empties
-  bool locked = true;   // by version
-  bool changes = true;  // with PUT and PATCH
+  bool locked = true;         // by version
+  bool changes = true;        // with PUT and PATCH
 };
 
 const std::vector<Kind>& Kinds() {
