@@ -74,7 +74,7 @@ class Running {
         metrics_(http::Routes(), clock, [this] { return Numbers(); }),
         commits_(std::move(commits)),
         database_(std::move(database)),
-        storage_(*database_, clock, StorageOptions(options.limits, *database_, log)),
+        storage_(*database_, clock, StorageOptions(options, *database_, log)),
         keys_(std::move(keyring)),
         uuids_(clock, random_),
         reservations_(storage_, clock, uuids_, options.limits, ReservationOptions(options)),
@@ -168,10 +168,11 @@ class Running {
   }
 
  private:
-  static service::Storage::Options StorageOptions(const Limits& limits,
+  static service::Storage::Options StorageOptions(const ServeOptions& serve,
                                                   const sqlite::Database& database, Logger& log) {
     service::Storage::Options options;
-    options.budget = limits.storage_timeout;
+    options.budget = serve.limits.storage_timeout;
+    options.addresses.grace = serve.heartbeat_grace;
     options.in_place = [&database] { return database.in_place(); };
     options.on_breaker_change = [&log](service::Storage::Verb verb, resilience::Breaker::State from,
                                        resilience::Breaker::State to) {

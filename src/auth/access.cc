@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "auth/keyring.h"
+#include "base/id.h"
 #include "domain/text.h"
 
 namespace interlock::auth {
@@ -206,8 +207,12 @@ Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRul
   return caller;
 }
 
-Result<Caller> WithToken(Caller caller, std::string_view agent) {
-  if (caller.identity == Caller::Identity::kClaimed && caller.agent != agent) {
+Result<Caller> WithToken(Caller caller, std::string_view agent, std::string_view name) {
+  const std::string claimed = std::exchange(caller.agent, std::string(agent));
+  caller.name = name;
+  const bool claims =
+      std::exchange(caller.identity, Caller::Identity::kProved) == Caller::Identity::kClaimed;
+  if (claims && claimed != agent && !NamesItself(caller, claimed)) {
     return Error(
                Errc::kForbidden,
                fmt::format("The X-Agent-Token is that of agent '{}', and X-Agent-ID names another "
@@ -215,9 +220,12 @@ Result<Caller> WithToken(Caller caller, std::string_view agent) {
                            agent))
         .WithSlug("agent identity mismatch");
   }
-  caller.identity = Caller::Identity::kProved;
-  caller.agent = agent;
   return caller;
+}
+
+bool NamesItself(const Caller& caller, std::string_view text) {
+  return caller.identity == Caller::Identity::kProved && !text.empty() && text == caller.name &&
+         !Uuid::Parse(text);
 }
 
 bool StillAdmitted(const Caller& caller, const Keyring& keyring) {

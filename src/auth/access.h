@@ -54,9 +54,13 @@ struct AccessRules {
 Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRules& rules);
 
 // The caller once its X-Agent-Token was found to be that of `agent`: the token supplies the
-// identity. 403 when X-Agent-ID claims another agent. A token that is nobody's is ignored, so there
-// is nothing to call this with.
-Result<Caller> WithToken(Caller caller, std::string_view agent);
+// identity. 403 when X-Agent-ID claims another agent than that id or name. A token that is nobody's
+// is ignored, so there is nothing to call this with.
+Result<Caller> WithToken(Caller caller, std::string_view agent, std::string_view name = {});
+
+// Whether `text` is the name of the agent that the caller has proved to be. A text in the form of
+// an id is none: it may be another agent's.
+bool NamesItself(const Caller& caller, std::string_view text);
 
 // Whether who was let in as `caller` would be let in with these keys too: the key is still there
 // and opens the same project, or who came without one still needs none.

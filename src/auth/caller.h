@@ -27,6 +27,7 @@ struct Caller {
   bool from_here = false;          // the request was made on this machine, and for nobody elsewhere
   Identity identity = Identity::kNone;
   std::string agent = {};  // its id; empty when kNone
+  std::string name = {};   // of the agent; empty unless kProved
 };
 
 }  // namespace interlock::auth

@@ -33,6 +33,7 @@ struct MessageView {
   Timestamp created_at = {};
 
   // Of the inbox that is read; nothing in threads and topics.
+  std::string_view recipient = {};  // the address under which the message is there
   std::optional<AddressKind> kind = {};
   std::optional<Timestamp> read_at = {};
 };
@@ -59,12 +60,21 @@ class DeliveryListener {
   virtual void Delivered(std::string_view project, std::string_view agent, Cursor cursor) = 0;
 };
 
+// Mail that was stored in a project under a name that nobody had then.
+struct BareName {
+  std::string project;
+  std::string name;
+
+  bool operator==(const BareName&) const = default;
+};
+
 // What came to an agent, however it was addressed.
 struct InboxQuery {
   std::optional<std::string> project = {};  // nothing = every project
   std::string agent;
   Cursor after = 0;
   std::int64_t limit = 0;
+  std::optional<BareName> also = {};  // if it is of the project, or of every one
 };
 
 // What a read that reached the end of an inbox has shown of it.
@@ -88,6 +98,7 @@ struct StaleAcksQuery {
   std::string agent;
   std::optional<Timestamp> created_until = {};  // nothing = however young
   std::int64_t limit = 0;
+  std::optional<BareName> also = {};
 };
 
 // The messages of one thread.

@@ -61,9 +61,9 @@ Result<Admitted> Admit(const Route& route, App& app, const Request& request) {
 
 boost::asio::awaitable<Result<void>> FindAgentOfToken(App& app, Admitted& admitted) {
   Secret secret{std::string(admitted.token)};
-  IL_CO_TRY(const std::optional<std::string> agent, co_await app.agents.OfToken(std::move(secret)));
-  if (!agent) co_return Result<void>();
-  IL_CO_TRY(admitted.caller, auth::WithToken(std::move(admitted.caller), *agent));
+  IL_CO_TRY(const auto owner, co_await app.agents.OfToken(std::move(secret)));
+  if (!owner) co_return Result<void>();
+  IL_CO_TRY(admitted.caller, auth::WithToken(std::move(admitted.caller), owner->id, owner->name));
   co_return Result<void>();
 }
 

@@ -30,8 +30,10 @@ using Texts = std::vector<std::string>;
 
 constexpr std::size_t kListBytesMax = Limits().page_bytes_max;
 
+// The agent of the path; in a write, the one in whose name it acts.
 AgentRef RefOf(const Request& request) {
-  return {.id = request.Param("id"), .project = request.project};
+  return {.id = request.actor.empty() ? request.Param("id") : request.actor,
+          .project = request.project};
 }
 
 // Coming and going.
@@ -117,8 +119,8 @@ Answer PostHeartbeat(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   service::Agents::Pulse pulse{.focus_state = std::move(body.focus_state).value_or(""),
                                .renew_minutes = body.renew_minutes.value_or(0)};
-  IL_CO_TRY_VOID(co_await app.agents.Heartbeat(std::move(ref), std::move(pulse)));
-  co_return Response::Json(200, json::ObjectText().Add("agent_id", request.Param("id")).Text());
+  IL_CO_TRY(const std::string id, co_await app.agents.Heartbeat(std::move(ref), std::move(pulse)));
+  co_return Response::Json(200, json::ObjectText().Add("agent_id", id).Text());
 }
 
 // Who is there.
@@ -159,6 +161,12 @@ Answer GetAgents(App& app, Request& request) {
   const auto page = std::make_shared<AgentPage>(service::AgentJson, kListBytesMax);
   IL_CO_TRY_VOID(co_await app.agents.List(std::move(filter), page));
   co_return Response::Json(200, page->TakeAnswer());
+}
+
+Answer GetAgent(App& app, Request& request) {
+  AgentRef ref = RefOf(request);
+  IL_CO_TRY(const auto agent, co_await app.agents.Get(std::move(ref)));
+  co_return Response::Json(200, service::AgentJson(agent));
 }
 
 json::Value PresenceSchema() {
@@ -232,8 +240,8 @@ json::Value PolicySchema() {
 
 Answer GetPolicy(App& app, Request& request) {
   AgentRef ref = RefOf(request);
-  IL_CO_TRY(const auto policies, co_await app.agents.PoliciesOf(std::move(ref)));
-  co_return Response::Json(200, service::PoliciesJson(request.Param("id"), policies));
+  IL_CO_TRY(const auto found, co_await app.agents.PoliciesOf(std::move(ref)));
+  co_return Response::Json(200, service::PoliciesJson(found.agent_id, found.policies));
 }
 
 Answer SetPolicy(App& app, Request& request) {
@@ -241,9 +249,8 @@ Answer SetPolicy(App& app, Request& request) {
   AgentRef ref = RefOf(request);
   service::Agents::PolicyChange change = {.mail = std::move(body.policy).value_or(""),
                                           .live = std::move(body.live_contact_policy).value_or("")};
-  IL_CO_TRY(const auto policies,
-            co_await app.agents.SetPolicies(std::move(ref), std::move(change)));
-  co_return Response::Json(200, service::PoliciesJson(request.Param("id"), policies));
+  IL_CO_TRY(const auto set, co_await app.agents.SetPolicies(std::move(ref), std::move(change)));
+  co_return Response::Json(200, service::PoliciesJson(set.agent_id, set.policies));
 }
 
 struct ContactBody {
@@ -298,6 +305,13 @@ constexpr std::array kPresenceQuery = {
     QueryParameter{"active_bead_id", QueryParameter::Type::kText,
                    "Only agents at work on this bead."},
 };
+constexpr std::array kOneQuery = {
+    QueryParameter{"project", QueryParameter::Type::kText,
+                   "Only an agent of this project; without it, and without a key, of any."},
+};
+constexpr std::array kOneFailures = {
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
+};
 constexpr std::array kRegisterFailures = {
     Failure{409, "The session has an agent that was seen within the last five minutes."},
 };
@@ -327,13 +341,22 @@ constexpr std::array kRoutes = {
           .project = ProjectFrom::kQueryChecked,
           .answer_schema = PresenceSchema,
           .query = kPresenceQuery},
+    Route{.method = Method::kGet,
+          .path = "/api/agents/{id}",
+          .handler = GetAgent,
+          .summary = "One agent, by its id or its name.",
+          .project = ProjectFrom::kQueryChecked,
+          .answer_schema = AgentSchema,
+          .query = kOneQuery,
+          .failures = kOneFailures},
     Route{.method = Method::kDelete,
           .path = "/api/agents/{id}",
           .handler = DeleteAgent,
           .summary = "Deregisters an agent: it is listed no more, its mail is kept.",
           .project = ProjectFrom::kKey,
           .actor = ActorFrom::kPathId,
-          .success = 204},
+          .success = 204,
+          .failures = kOneFailures},
     Route{.method = Method::kPost,
           .path = "/api/agents/{id}/heartbeat",
           .handler = PostHeartbeat,
@@ -342,7 +365,8 @@ constexpr std::array kRoutes = {
           .actor = ActorFrom::kPathId,
           .body = BodyKind::kOptionalJson,
           .body_schema = json::SchemaOf<HeartbeatBody>,
-          .answer_schema = HeartbeatSchema},
+          .answer_schema = HeartbeatSchema,
+          .failures = kOneFailures},
     Route{.method = Method::kPatch,
           .path = "/api/agents/{id}/metadata",
           .handler = PatchMetadata,
@@ -351,13 +375,15 @@ constexpr std::array kRoutes = {
           .actor = ActorFrom::kPathId,
           .body = BodyKind::kJson,
           .body_schema = MetadataSchema,
-          .answer_schema = AgentSchema},
+          .answer_schema = AgentSchema,
+          .failures = kOneFailures},
     Route{.method = Method::kGet,
           .path = "/api/agents/{id}/policy",
           .handler = GetPolicy,
           .summary = "Who may write to an agent; of one that is unknown, the defaults.",
           .project = ProjectFrom::kKey,
-          .answer_schema = PolicySchema},
+          .answer_schema = PolicySchema,
+          .failures = kOneFailures},
     Route{.method = Method::kPost,
           .path = "/api/agents/{id}/policy",
           .handler = SetPolicy,
@@ -366,7 +392,8 @@ constexpr std::array kRoutes = {
           .actor = ActorFrom::kPathId,
           .body = BodyKind::kJson,
           .body_schema = PolicyBodySchema,
-          .answer_schema = PolicySchema},
+          .answer_schema = PolicySchema,
+          .failures = kOneFailures},
     Route{.method = Method::kPut,
           .path = "/api/agents/{id}/policy",
           .handler = SetPolicy,
@@ -375,13 +402,15 @@ constexpr std::array kRoutes = {
           .actor = ActorFrom::kPathId,
           .body = BodyKind::kJson,
           .body_schema = PolicyBodySchema,
-          .answer_schema = PolicySchema},
+          .answer_schema = PolicySchema,
+          .failures = kOneFailures},
     Route{.method = Method::kGet,
           .path = "/api/agents/{id}/contacts",
           .handler = GetContacts,
           .summary = "Lists whom an agent lets write to it, whatever its policy but block_all.",
           .project = ProjectFrom::kKey,
-          .answer_schema = ContactsSchema},
+          .answer_schema = ContactsSchema,
+          .failures = kOneFailures},
     Route{.method = Method::kPost,
           .path = "/api/agents/{id}/contacts",
           .handler = PostContact,
@@ -390,14 +419,16 @@ constexpr std::array kRoutes = {
           .actor = ActorFrom::kPathId,
           .body = BodyKind::kJson,
           .body_schema = ContactBodySchema,
-          .answer_schema = ContactsSchema},
+          .answer_schema = ContactsSchema,
+          .failures = kOneFailures},
     Route{.method = Method::kDelete,
           .path = "/api/agents/{id}/contacts/{contact...}",
           .handler = DeleteContact,
           .summary = "Takes that back.",
           .project = ProjectFrom::kKey,
           .actor = ActorFrom::kPathId,
-          .answer_schema = ContactsSchema},
+          .answer_schema = ContactsSchema,
+          .failures = kOneFailures},
 };
 
 }  // namespace

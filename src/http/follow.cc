@@ -158,7 +158,12 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
   auto key = HandshakeKey(request);
   if (!key.ok()) co_return HandshakeRefusal(key.error());
   const auth::Caller& caller = request.caller;
-  if (agent && caller.identity != auth::Caller::Identity::kNone && caller.agent != *agent) {
+  const std::string asked = agent.value_or("");
+  if (agent) {
+    IL_CO_TRY(agent, co_await app.agents.IdOf(request.project.value_or(""), asked));
+  }
+  if (agent && caller.identity != auth::Caller::Identity::kNone && caller.agent != *agent &&
+      caller.agent != asked) {
     co_return Error(Errc::kForbidden, "This is the stream of " + *agent +
                                           ", and the request is of " + caller.agent +
                                           "; connect to your own stream.")
@@ -203,6 +208,7 @@ constexpr std::array kQuery = {
 };
 
 constexpr std::array kFailures = {
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
     Failure{410, "Events after since_cursor are no longer kept; oldest_cursor says what is."},
     Failure{426, "It asks for no upgrade to WebSocket."},
 };

@@ -86,7 +86,14 @@ constexpr std::array kStaleAcksQuery = {
     kMaxBytes,
 };
 
-constexpr std::array kFailures = {kCursorAhead};
+constexpr std::array kPageFailures = {
+    Failure{409,
+            "`cursor_ahead` with `newest`: the cursor is beyond the end of the log; "
+            "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
+};
+constexpr std::array kFailures = {
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
+};
 
 constexpr std::array kRoutes = {
     Route{.method = Method::kGet,
@@ -97,7 +104,7 @@ constexpr std::array kRoutes = {
           .asker = ActorFrom::kPathAgent,
           .answer_schema = MessagePageSchema,
           .query = kInboxQuery,
-          .failures = kFailures},
+          .failures = kPageFailures},
     Route{.method = Method::kGet,
           .path = "/api/inbox/{agent...}/counts",
           .handler = GetCounts,
@@ -105,7 +112,8 @@ constexpr std::array kRoutes = {
           .project = ProjectFrom::kQuery,
           .asker = ActorFrom::kPathAgent,
           .answer_schema = InboxCountsSchema,
-          .query = kCountsQuery},
+          .query = kCountsQuery,
+          .failures = kFailures},
     Route{.method = Method::kGet,
           .path = "/api/inbox/{agent...}/stale-acks",
           .handler = GetStaleAcks,
@@ -113,7 +121,8 @@ constexpr std::array kRoutes = {
           .project = ProjectFrom::kQuery,
           .asker = ActorFrom::kPathAgent,
           .answer_schema = StaleAcksSchema,
-          .query = kStaleAcksQuery},
+          .query = kStaleAcksQuery,
+          .failures = kFailures},
 };
 
 }  // namespace

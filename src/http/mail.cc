@@ -2,8 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,14 +45,31 @@ struct SendRequest {
 IL_JSON_FIELDS(SendRequest, from, to, cc, bcc, id, project, thread_id, topic, subject, body,
                importance, ack_required, transport, target_window_uuid)
 
+// A registered agent that received the message.
+struct DeliveredTo {
+  std::string to;  // as it was sent
+  std::string agent_id;
+  std::string name;
+};
+IL_JSON_FIELDS(DeliveredTo, to, agent_id, name)
+
+// An address that nobody has registered in the project; the message is kept for it.
+struct UnknownTo {
+  std::string to;
+  std::optional<std::string> project;  // another one, in which it is registered
+};
+IL_JSON_FIELDS(UnknownTo, to, project)
+
 // One that was sent live has neither id nor cursor: it is kept nowhere.
 struct SendAnswer {
   std::optional<std::string> message_id;
   std::optional<std::int64_t> cursor;
   json::Field<Texts> denied;  // when nobody was: absent, or null of one that was sent live
   std::optional<json::Value> delivery;  // see DeliveryValue()
+  std::vector<DeliveredTo> delivered;
+  std::vector<UnknownTo> unknown;
 };
-IL_JSON_FIELDS(SendAnswer, message_id, cursor, denied, delivery)
+IL_JSON_FIELDS(SendAnswer, message_id, cursor, denied, delivery, delivered, unknown)
 
 struct BroadcastRequest {
   std::string from;
@@ -68,15 +88,66 @@ struct BroadcastAnswer {
 };
 IL_JSON_FIELDS(BroadcastAnswer, message_id, cursor, delivered, denied)
 
+// The texts that the sender used for an agent: its id, its name, or both.
+class AsSent {
+ public:
+  explicit AsSent(const service::Mail::Delivery& delivery) {
+    for (const auto& known : delivery.known) texts_.emplace(known.agent_id, known.to);
+  }
+
+  Texts Of(const std::string& agent) const {
+    Texts texts;
+    const auto [begin, end] = texts_.equal_range(agent);
+    for (auto text = begin; text != end; ++text) texts.emplace_back(text->second);
+    if (texts.empty()) texts.push_back(agent);
+    return texts;
+  }
+  Texts Of(const Texts& agents) const {
+    Texts all;
+    for (const std::string& agent : agents) {
+      for (std::string& text : Of(agent)) all.push_back(std::move(text));
+    }
+    return all;
+  }
+
+ private:
+  std::multimap<std::string_view, std::string_view> texts_;  // by id
+};
+
 // "async" if one recipient in `to` received it, whoever else is in cc and bcc, as older clients
-// expect; {agent: "async"} for several; nothing if only cc or bcc received it.
-std::optional<json::Value> DeliveryValue(const service::Live::Outcome& sent) {
+// expect; {agent: "async"} for several, as the sender called them; nothing if only cc or bcc
+// received it.
+std::optional<json::Value> DeliveryValue(const service::Live::Outcome& sent,
+                                         const AsSent& as_sent) {
   if (sent.to_states() == 0) return std::nullopt;
   if (sent.to_states() == 1) return json::String(domain::Name(sent.states.front().second));
   json::Object by_agent;
   by_agent.reserve(sent.states.size());
-  for (const auto& [agent, state] : sent.states) by_agent.emplace(agent, domain::Name(state));
+  for (const auto& [agent, state] : sent.states) {
+    for (const std::string& text : as_sent.Of(agent)) by_agent.emplace(text, domain::Name(state));
+  }
   return by_agent;
+}
+
+// The registered agents of a delivery that it was not denied to.
+std::vector<DeliveredTo> DeliveredOf(service::Mail::Delivery& delivery) {
+  const std::set<std::string_view> denied(delivery.denied.begin(), delivery.denied.end());
+  std::vector<DeliveredTo> delivered;
+  delivered.reserve(delivery.known.size());
+  for (auto& known : delivery.known) {
+    if (denied.contains(known.agent_id)) continue;
+    delivered.push_back({std::move(known.to), std::move(known.agent_id), std::move(known.name)});
+  }
+  return delivered;
+}
+
+std::vector<UnknownTo> UnknownOf(service::Mail::Delivery& delivery) {
+  std::vector<UnknownTo> unknown;
+  unknown.reserve(delivery.unknown.size());
+  for (auto& one : delivery.unknown) {
+    unknown.push_back({std::move(one.to), std::move(one.project)});
+  }
+  return unknown;
 }
 
 std::optional<Texts> NothingIfEmpty(Texts texts) {
@@ -95,13 +166,13 @@ Response PolicyDenied(const Texts& denied) {
 }
 
 // Of a message that was to be put before agents and kept nowhere.
-Response DeliveryFailed(const service::Live::Outcome& sent) {
+Response DeliveryFailed(const json::Value& delivery) {
   json::ObjectText body;
   body.Add("error", "delivery_failed")
       .Add("message",
            "The message was not put before every recipient, and is kept nowhere; send it with "
            "transport both, which keeps it, or try again.")
-      .AddRaw("delivery", json::Write(DeliveryValue(sent).value_or(json::Value())));
+      .AddRaw("delivery", json::Write(delivery));
   Response response = Response::Json(503, body.Text());
   response.headers.Add("Retry-After", "1");
   return response;
@@ -119,17 +190,22 @@ void WarnWithoutProject(App& app, const std::string& project, const std::string&
 
 awaitable<Result<Response>> AnswerSent(awaitable<Result<service::Live::Outcome>> sending) {
   IL_CO_TRY(service::Live::Outcome sent, co_await std::move(sending));
-  if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(sent.delivery.denied);
-  if (sent.failed()) co_return DeliveryFailed(sent);
+  const AsSent as_sent(sent.delivery);
+  Texts denied = as_sent.Of(sent.delivery.denied);
+  if (sent.delivery.refused() && sent.states.empty()) co_return PolicyDenied(denied);
+  std::optional<json::Value> delivery = DeliveryValue(sent, as_sent);
+  if (sent.failed()) co_return DeliveryFailed(delivery.value_or(json::Value()));
   SendAnswer answer;
-  answer.delivery = DeliveryValue(sent);
+  answer.delivery = std::move(delivery);
+  answer.delivered = DeliveredOf(sent.delivery);
+  answer.unknown = UnknownOf(sent.delivery);
   const bool kept = !sent.delivery.message_id.empty();
   if (kept) {
     answer.message_id = std::move(sent.delivery.message_id);
     answer.cursor = sent.delivery.cursor;
   }
-  if (!sent.delivery.denied.empty()) {
-    answer.denied = std::move(sent.delivery.denied);
+  if (!denied.empty()) {
+    answer.denied = std::move(denied);
   } else if (!kept) {
     answer.denied = json::Field<Texts>::Null();
   }
@@ -149,7 +225,7 @@ awaitable<Result<Response>> PostMessage(App& app, Request& request) {
   if (request.caller.mode == auth::Caller::Mode::kKey) {
     draft.sight = service::Mail::Sight::kOwnProject;
   }
-  draft.from = std::move(body.from);
+  draft.from = request.actor;
   WarnWithoutProject(app, draft.project, draft.from);
   draft.id = std::move(body.id).value_or("");
   draft.thread_id = std::move(body.thread_id).value_or("");
@@ -168,7 +244,7 @@ awaitable<Result<Response>> PostBroadcast(App& app, Request& request) {
   IL_CO_TRY(BroadcastRequest body, DecodeBody<BroadcastRequest>(request));
   service::Mail::Announcement announcement;
   announcement.project = std::move(request.project).value_or("");
-  announcement.from = std::move(body.from);
+  announcement.from = request.actor;
   WarnWithoutProject(app, announcement.project, announcement.from);
   announcement.topic = std::move(body.topic);
   announcement.subject = std::move(body.subject).value_or("");
@@ -184,7 +260,9 @@ awaitable<Result<Response>> PostBroadcast(App& app, Request& request) {
 
 constexpr std::array kSendFailures = {
     Failure{403, "`policy_denied`: the contact policy of every recipient keeps it away"},
-    Failure{409, "`message_id_conflict`: another message of the project has this id"},
+    Failure{409,
+            "`message_id_conflict`: another message of the project has this id; "
+            "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
     Failure{429, "`rate_limit`: spoke to one recipient more than 10 times within a minute"},
     Failure{503, "`recipient_busy`, `delivery_failed`: of transport live, nothing was kept"},
 };

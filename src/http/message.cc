@@ -84,6 +84,17 @@ void AppendField(std::string& out, std::string_view name, std::string_view value
   out += "\r\n";
 }
 
+// A list of ids as an Error holds it: one text, with blanks between the ids.
+std::vector<std::string> Words(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string_view MethodName(Method method) {
@@ -156,6 +167,10 @@ Response ErrorResponse(const Error& error) {
   json::ObjectText body;
   body.Add("error", error.slug()).Add("message", told.empty() ? error.message() : told);
   for (const auto& [key, value] : error.details()) {
+    if (key.ends_with("_ids")) {
+      body.Add(key, Words(std::get<std::string>(value)));
+      continue;
+    }
     std::visit([&](const auto& detail) { body.Add(key, detail); }, value);
   }
   const std::optional<std::int64_t> retry_after = RetryAfter(error);

@@ -127,13 +127,15 @@ void MessagePage::AppendStaleAck(const domain::MessageView& message) {
 }
 
 void MessagePage::AppendBcc(const domain::MessageView& message) {
-  if (message.bcc.empty() || options_.viewer.empty()) return;
-  if (options_.viewer == message.sender) {
+  const std::string_view recipient = message.recipient;
+  const std::string_view viewing = recipient.empty() ? options_.viewer : recipient;
+  if (message.bcc.empty() || viewing.empty()) return;
+  if (viewing == message.sender) {
     text_.append(R"(,"bcc":)").append(message.bcc);
     return;
   }
   std::string viewer;
-  json::AppendQuoted(viewer, options_.viewer);
+  json::AppendQuoted(viewer, viewing);
   const std::vector<std::string_view> hidden = json::RawElements(message.bcc);
   if (std::ranges::find(hidden, viewer) == hidden.end()) return;
   text_.append(R"(,"bcc":[)").append(viewer).append("]");

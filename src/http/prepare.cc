@@ -215,6 +215,8 @@ Result<void> Prepare(const Route& route, Request& request, const auth::AccessRul
   IL_TRY(request.json, std::move(json));
   IL_TRY(request.project, FindProject(route.project, request));
   IL_TRY(request.actor, FindAgent(route.actor, request));
+  // Who has proved to be an agent may call itself by its name.
+  if (auth::NamesItself(request.caller, request.actor)) request.actor = request.caller.agent;
   if (route.actor == ActorFrom::kNobody) return {};
   if (route.actor == ActorFrom::kAuthor && request.actor.empty()) return {};
   return RefuseImpostor(request, rules);

@@ -68,6 +68,7 @@ constexpr std::array kQuery = {
 };
 constexpr std::array kFailures = {
     Failure{404, "There is no such message in the project."},
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
 };
 
 constexpr Route RowOf(std::string_view path, Handler handler, std::string_view summary) {

@@ -206,7 +206,7 @@ awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   Reservations::Wish wish;
   IL_CO_TRY(wish.patterns, PatternsOf(body));
   wish.project = std::move(request.project).value_or("");
-  wish.agent = domain::Trim(body.agent_id);
+  wish.agent = domain::Trim(request.actor);
   wish.literal = body.literal.value_or(false);
   wish.access =
       body.exclusive.value_or(true) ? domain::Access::kExclusive : domain::Access::kShared;
@@ -241,10 +241,10 @@ awaitable<Result<Response>> GetReservations(App& app, Request& request) {
   if (agent.empty()) {
     IL_CO_TRY(found, co_await app.reservations.ListOfProject(*std::move(request.project)));
   } else {
-    // Without a key an agent's are listed wherever they are.
-    std::optional<std::string> project;
-    if (request.caller.mode == auth::Caller::Mode::kKey) project = std::move(request.project);
-    IL_CO_TRY(found, co_await app.reservations.ListOfAgent(std::move(project), std::move(agent)));
+    // Without a key an agent's are listed wherever they are; a name is that of the project.
+    Reservations::Owner owner = {.agent = std::move(agent), .named_in = request.project};
+    if (request.caller.mode == auth::Caller::Mode::kKey) owner.project = request.project;
+    IL_CO_TRY(found, co_await app.reservations.ListOfAgent(std::move(owner)));
   }
   co_return Response::Json(200, app.reservations.ListJson(found));
 }
@@ -350,12 +350,19 @@ constexpr std::array kReleaseQuery = {
     QueryParameter{"reason", Type::kText, "Why; told to the holder with force=true."},
 };
 constexpr std::array kReserveFailures = {
-    Failure{409, "`reservation_conflict` with all `conflicts`; `deadlock` with the `cycle`"},
+    Failure{409,
+            "`reservation_conflict` with all `conflicts`; `deadlock` with the `cycle`; "
+            "`ambiguous_recipient` with `agent_ids`"},
     Failure{429, "`reservation_limit`: the agent holds as many as it may"},
 };
 constexpr std::array kOwnFailures = {
     Failure{403, "the reservation belongs to another agent than X-Agent-ID"},
-    Failure{409, "`reservation_conflict`, or `holder_active` with force=true"},
+    Failure{409,
+            "`reservation_conflict`, `ambiguous_recipient`, or `holder_active` with force=true"},
+};
+
+constexpr std::array kReadFailures = {
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
 };
 
 constexpr std::array kRoutes = {
@@ -377,7 +384,8 @@ constexpr std::array kRoutes = {
           .summary = "What an agent reserved, or what is reserved in a project.",
           .project = ProjectFrom::kQuery,
           .answer_schema = json::SchemaOf<ReservationList>,
-          .query = kListQuery},
+          .query = kListQuery,
+          .failures = kReadFailures},
     Route{.method = Method::kGet,
           .path = "/api/reservations/check",
           .handler = GetCheck,
@@ -385,7 +393,8 @@ constexpr std::array kRoutes = {
           .project = ProjectFrom::kQuery,
           .asker = ActorFrom::kQueryAgent,
           .answer_schema = json::SchemaOf<ConflictList>,
-          .query = kCheckQuery},
+          .query = kCheckQuery,
+          .failures = kReadFailures},
     Route{.method = Method::kGet,
           .path = "/api/reservations/{id...}",
           .handler = GetReservation,

@@ -89,6 +89,11 @@ constexpr std::array kThreadQuery = {
 };
 
 constexpr std::array kFailures = {kCursorAhead};
+constexpr std::array kListFailures = {
+    Failure{409,
+            "`cursor_ahead` with `newest`: the cursor is beyond the end of the log; "
+            "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
+};
 
 constexpr std::array kRoutes = {
     Route{.method = Method::kGet,
@@ -98,7 +103,7 @@ constexpr std::array kRoutes = {
           .project = ProjectFrom::kQuery,
           .answer_schema = ThreadListSchema,
           .query = kListQuery,
-          .failures = kFailures},
+          .failures = kListFailures},
     Route{.method = Method::kGet,
           .path = "/api/threads/{id...}",
           .handler = GetThread,

@@ -63,8 +63,10 @@ struct PokeAnswer {
   std::string sender;
   std::string body;        // in its envelope
   std::string created_at;  // RFC 1123
+  std::optional<std::string> sender_name;
+  std::optional<std::string> thread_id;
 };
-IL_JSON_FIELDS(PokeAnswer, message_id, sender, body, created_at)
+IL_JSON_FIELDS(PokeAnswer, message_id, sender, body, created_at, sender_name, thread_id)
 
 struct PokeList {
   std::vector<PokeAnswer> pokes;
@@ -74,6 +76,11 @@ IL_JSON_FIELDS(PokeList, pokes, more)
 
 bool IsBlank(const std::optional<std::string>& text) {
   return !text || domain::Trim(*text).empty();
+}
+
+std::optional<std::string> NothingIfEmpty(std::string text) {
+  if (text.empty()) return std::nullopt;
+  return text;
 }
 
 awaitable<Result<Response>> PostWindow(App& app, Request& request) {
@@ -147,7 +154,9 @@ awaitable<Result<Response>> GetPokes(App& app, Request& request) {
     answer.pokes.push_back({.message_id = std::move(poke.message_id),
                             .sender = std::move(poke.sender),
                             .body = std::move(poke.text),
-                            .created_at = FormatRfc1123(poke.created_at)});
+                            .created_at = FormatRfc1123(poke.created_at),
+                            .sender_name = NothingIfEmpty(std::move(poke.sender_name)),
+                            .thread_id = NothingIfEmpty(std::move(poke.thread_id))});
   }
   co_return Response::Json(200, json::EncodeText(answer));
 }
@@ -175,6 +184,10 @@ constexpr std::array kPokeQuery = {
 };
 constexpr std::array kPutFailures = {
     Failure{403, "`agent_token_mismatch`: the registration token is not that agent's"},
+};
+
+constexpr std::array kPokeFailures = {
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name"},
 };
 
 constexpr std::array kRoutes = {
@@ -211,7 +224,8 @@ constexpr std::array kRoutes = {
           .project = ProjectFrom::kQuery,
           .asker = ActorFrom::kQueryAgent,
           .answer_schema = json::SchemaOf<PokeList>,
-          .query = kPokeQuery},
+          .query = kPokeQuery,
+          .failures = kPokeFailures},
     Route{.method = Method::kPost,
           .path = "/api/inbox/pokes/{id...}/ack",
           .handler = PostPokeAck,
@@ -221,7 +235,8 @@ constexpr std::array kRoutes = {
           .body = BodyKind::kOptionalJson,
           .body_schema = ReceiptBodySchema,
           .answer_schema = json::SchemaOf<StatusAnswer>,
-          .query = kPokeQuery},
+          .query = kPokeQuery,
+          .failures = kPokeFailures},
     Route{.method = Method::kPost,
           .path = "/api/inbox/pokes/{id...}",
           .handler = PostPoke,

@@ -13,11 +13,13 @@
 #include "domain/event.h"
 #include "domain/names.h"
 #include "domain/text.h"
+#include "service/address.h"
 #include "service/await.h"
 #include "service/grant.h"
 #include "service/storage.h"
 #include "store/agents.h"
 #include "store/contacts.h"
+#include "store/events.h"
 #include "store/reservations.h"
 
 namespace interlock::service {
@@ -101,10 +103,25 @@ bool InProject(const domain::Agent& agent, const AgentRef& ref) {
   return !ref.project || *ref.project == agent.project;
 }
 
-// The living agent that `ref` means; kNotFound.
-Result<domain::Agent> Living(db::Connection& connection, const AgentRef& ref) {
+// The agent that `ref` means, living or not; nothing when it means nobody.
+Result<std::optional<domain::Agent>> FindRegistered(db::Connection& connection, AddressBook& book,
+                                                    const AgentRef& ref, Timestamp now) {
   IL_TRY(std::optional<domain::Agent> agent, store::FindAgent(connection, ref.id));
-  if (!agent || agent->deregistered_at || !InProject(*agent, ref)) return NoSuchAgent(ref.id);
+  if (!agent) {
+    IL_TRY(const auto named, book.FindNamed(connection, ref.project, ref.id, now));
+    if (named) {
+      IL_TRY(agent, store::FindAgent(connection, named->id));
+    }
+  }
+  if (agent && !InProject(*agent, ref)) agent.reset();
+  return agent;
+}
+
+// The living agent that `ref` means; kNotFound.
+Result<domain::Agent> Living(db::Connection& connection, AddressBook& book, const AgentRef& ref,
+                             Timestamp now) {
+  IL_TRY(std::optional<domain::Agent> agent, FindRegistered(connection, book, ref, now));
+  if (!agent || agent->deregistered_at) return NoSuchAgent(ref.id);
   return *std::move(agent);
 }
 
@@ -141,7 +158,7 @@ Result<std::string> FreeName(db::Connection& connection, const Draft& draft) {
 }
 
 Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
-                                        const domain::Sightings& sightings) {
+                                        const domain::Sightings& sightings, InboxNames& names) {
   domain::Agent agent = draft.agent;
   std::optional<db::Blob> shown;
   if (draft.shown_token_hash) shown = Bytes(*draft.shown_token_hash);
@@ -169,6 +186,8 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
   IL_TRY_VOID(put(tx, agent, Bytes(draft.token_hash)));
   IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentRegistered, agent, agent.last_seen,
                                       store::AgentJson(agent)));
+  IL_TRY(const domain::Cursor cursor, store::NewestCursor(tx.connection()));
+  names.Registered(agent.project, agent.id, agent.name, cursor);
   return agent;
 }
 
@@ -259,13 +278,13 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
     draft.shown_token_hash = auth::Sha256(registration.shown_token.Reveal());
   }
   auto write = [this, draft = std::move(draft)](db::Transaction& tx) {
-    return WriteRegistration(tx, draft, storage_.signs());
+    return WriteRegistration(tx, draft, storage_.signs(), storage_.inbox_names());
   };
   IL_CO_TRY(domain::Agent agent, co_await AwaitWrite<domain::Agent>(storage_, std::move(write)));
   co_return Registered{.agent = std::move(agent), .token = std::move(token)};
 }
 
-awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
+awaitable<Result<std::string>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
   if (pulse.renew_minutes < 0) {
     co_return Error(Errc::kInvalidArgument,
                     "renew_minutes is below 0; say for how many minutes to keep what is held")
@@ -281,21 +300,44 @@ awaitable<Result<void>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
     }
   }
   auto write = [this, ref = std::move(ref), focus,
-                minutes = pulse.renew_minutes](db::Transaction& tx) -> Result<bool> {
+                minutes = pulse.renew_minutes](db::Transaction& tx) -> Result<std::string> {
     const Timestamp now = clock_.Now();
-    IL_TRY(const bool seen,
-           store::RecordSighting(
-               tx, {.id = ref.id, .project = ref.project, .focus = focus, .at = now}));
+    std::string id = ref.id;
+    const auto record = [&] {
+      return store::RecordSighting(tx,
+                                   {.id = id, .project = ref.project, .focus = focus, .at = now});
+    };
+    IL_TRY(bool seen, record());
+    if (!seen) {  // no id, then perhaps a name
+      IL_TRY(domain::Agent named, Living(tx.connection(), storage_.addresses(), ref, now));
+      id = std::move(named.id);
+      IL_TRY(seen, record());
+    }
     if (!seen) return NoSuchAgent(ref.id);
     if (minutes > 0) {
       glob::Budget budget(kStepsUnderLock);
-      IL_TRY_VOID(RenewAllHeldBy(tx, ref.project, ref.id, domain::LeaseFor(minutes), now, budget));
+      IL_TRY_VOID(RenewAllHeldBy(tx, ref.project, id, domain::LeaseFor(minutes), now, budget));
     }
-    return true;
+    return id;
   };
-  IL_CO_TRY([[maybe_unused]] const bool seen,
-            co_await AwaitWrite<bool>(storage_, std::move(write)));
-  co_return Result<void>();
+  co_return co_await AwaitWrite<std::string>(storage_, std::move(write));
+}
+
+awaitable<Result<domain::Agent>> Agents::Get(AgentRef ref) {
+  auto read = [this, ref = std::move(ref)](db::Connection& connection) -> Result<domain::Agent> {
+    IL_TRY(domain::Agent agent, Living(connection, storage_.addresses(), ref, clock_.Now()));
+    agent.last_seen = storage_.signs().Newest(agent.id, agent.project, agent.last_seen);
+    return agent;
+  };
+  co_return co_await AwaitRead<domain::Agent>(storage_, std::move(read));
+}
+
+awaitable<Result<std::string>> Agents::IdOf(std::optional<std::string> project, std::string text) {
+  auto read = [this, project = std::move(project),
+               text = std::move(text)](db::Connection& connection) {
+    return storage_.addresses().IdOf(connection, project, text, clock_.Now());
+  };
+  co_return co_await AwaitRead<std::string>(storage_, std::move(read));
 }
 
 void Agents::Saw(SignsOfLife::Name name) { storage_.signs().Seen(name); }
@@ -333,9 +375,10 @@ awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Met
                     "send the entries to add as {\"metadata\":{\"key\":\"value\"}}")
         .WithSlug("metadata map required");
   }
-  auto write = [ref = std::move(ref), entries = std::move(entries), limits = limits_,
+  auto write = [&book = storage_.addresses(), ref = std::move(ref), entries = std::move(entries),
+                limits = limits_,
                 now = clock_.Now()](db::Transaction& tx) -> Result<domain::Agent> {
-    IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
+    IL_TRY(domain::Agent agent, Living(tx.connection(), book, ref, now));
     if (!agent.metadata) agent.metadata.emplace();
     const std::vector<std::string> changed = NewIn(entries, *agent.metadata);
     for (const auto& [key, value] : entries) agent.metadata->insert_or_assign(key, value);
@@ -350,17 +393,18 @@ awaitable<Result<domain::Agent>> Agents::MergeMetadata(AgentRef ref, domain::Met
   co_return co_await AwaitWrite<domain::Agent>(storage_, std::move(write));
 }
 
-awaitable<Result<domain::Policies>> Agents::PoliciesOf(AgentRef ref) {
-  auto read = [ref = std::move(ref)](db::Connection& connection) -> Result<domain::Policies> {
-    IL_TRY(const std::optional<domain::Agent> agent, store::FindAgent(connection, ref.id));
+awaitable<Result<Agents::AgentPolicies>> Agents::PoliciesOf(AgentRef ref) {
+  auto read = [this, ref = std::move(ref)](db::Connection& connection) -> Result<AgentPolicies> {
+    IL_TRY(const std::optional<domain::Agent> agent,
+           FindRegistered(connection, storage_.addresses(), ref, clock_.Now()));
     // Whether another project has such an agent must not show.
-    if (!agent || !InProject(*agent, ref)) return domain::Policies();
-    return agent->policies;
+    if (!agent) return AgentPolicies{.agent_id = ref.id, .policies = {}};
+    return AgentPolicies{.agent_id = agent->id, .policies = agent->policies};
   };
-  co_return co_await AwaitRead<domain::Policies>(storage_, std::move(read));
+  co_return co_await AwaitRead<AgentPolicies>(storage_, std::move(read));
 }
 
-awaitable<Result<domain::Policies>> Agents::SetPolicies(AgentRef ref, PolicyChange change) {
+awaitable<Result<Agents::AgentPolicies>> Agents::SetPolicies(AgentRef ref, PolicyChange change) {
   if (change.mail.empty() && change.live.empty()) {
     co_return Error(
         Errc::kInvalidArgument,
@@ -370,34 +414,37 @@ awaitable<Result<domain::Policies>> Agents::SetPolicies(AgentRef ref, PolicyChan
   // What is no policy is refused before anything is looked up.
   IL_CO_TRY_VOID(ReadPolicy("policy", change.mail, {}));
   IL_CO_TRY_VOID(ReadPolicy("live_contact_policy", change.live, {}));
-  auto write = [ref = std::move(ref), change = std::move(change),
-                now = clock_.Now()](db::Transaction& tx) -> Result<domain::Policies> {
-    IL_TRY(const domain::Agent agent, Living(tx.connection(), ref));
+  auto write = [&book = storage_.addresses(), ref = std::move(ref), change = std::move(change),
+                now = clock_.Now()](db::Transaction& tx) -> Result<AgentPolicies> {
+    IL_TRY(const domain::Agent agent, Living(tx.connection(), book, ref, now));
     domain::Policies policies;
     IL_TRY(policies.mail, ReadPolicy("policy", change.mail, agent.policies.mail));
     IL_TRY(policies.live, ReadPolicy("live_contact_policy", change.live, agent.policies.live));
-    if (policies == agent.policies) return policies;
+    const AgentPolicies set = {.agent_id = agent.id, .policies = policies};
+    if (policies == agent.policies) return set;
     IL_TRY_VOID(store::SetPolicies(tx, agent.id, policies));
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kPolicyUpdated, agent, now,
                                         store::PoliciesJson(agent.id, policies)));
-    return policies;
+    return set;
   };
-  co_return co_await AwaitWrite<domain::Policies>(storage_, std::move(write));
+  co_return co_await AwaitWrite<AgentPolicies>(storage_, std::move(write));
 }
 
 awaitable<Result<ContactIds>> Agents::ContactsOf(AgentRef ref) {
-  auto read = [ref = std::move(ref)](db::Connection& connection) -> Result<ContactIds> {
-    IL_TRY(const domain::Agent agent, Living(connection, ref));
+  auto read = [this, ref = std::move(ref)](db::Connection& connection) -> Result<ContactIds> {
+    IL_TRY(const domain::Agent agent, Living(connection, storage_.addresses(), ref, clock_.Now()));
     return store::ListContacts(connection, agent.id);
   };
   co_return co_await AwaitRead<ContactIds>(storage_, std::move(read));
 }
 
 awaitable<Result<ContactIds>> Agents::AddContact(AgentRef ref, std::string contact) {
-  IL_CO_TRY(std::string added, ReadContact(contact, limits_));
-  auto write = [ref = std::move(ref), added = std::move(added), max = limits_.contacts_max,
+  IL_CO_TRY(std::string asked, ReadContact(contact, limits_));
+  auto write = [&book = storage_.addresses(), ref = std::move(ref), text = std::move(asked),
+                max = limits_.contacts_max,
                 now = clock_.Now()](db::Transaction& tx) -> Result<ContactIds> {
-    IL_TRY(const domain::Agent agent, Living(tx.connection(), ref));
+    IL_TRY(const domain::Agent agent, Living(tx.connection(), book, ref, now));
+    IL_TRY(const std::string added, book.IdOf(tx.connection(), agent.project, text, now));
     IL_TRY(const bool changed, store::AddContact(tx, agent.id, added, now));
     IL_TRY(ContactIds contacts, store::ListContacts(tx.connection(), agent.id));
     if (!changed) return contacts;
@@ -413,11 +460,16 @@ awaitable<Result<ContactIds>> Agents::AddContact(AgentRef ref, std::string conta
 }
 
 awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string contact) {
-  IL_CO_TRY(std::string removed, ReadContact(contact, limits_));
-  auto write = [ref = std::move(ref), removed = std::move(removed),
+  IL_CO_TRY(std::string asked, ReadContact(contact, limits_));
+  auto write = [&book = storage_.addresses(), ref = std::move(ref), text = std::move(asked),
                 now = clock_.Now()](db::Transaction& tx) -> Result<ContactIds> {
-    IL_TRY(const domain::Agent agent, Living(tx.connection(), ref));
-    IL_TRY(const bool changed, store::RemoveContact(tx, agent.id, removed));
+    IL_TRY(const domain::Agent agent, Living(tx.connection(), book, ref, now));
+    std::string removed = text;
+    IL_TRY(bool changed, store::RemoveContact(tx, agent.id, removed));
+    if (!changed) {
+      IL_TRY(removed, book.IdOf(tx.connection(), agent.project, text, now));
+      IL_TRY(changed, store::RemoveContact(tx, agent.id, removed));
+    }
     if (changed) {
       IL_TRY_VOID(AppendContactEvent(tx, event_type::kContactRemoved, agent, removed, now));
     }
@@ -427,29 +479,35 @@ awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string co
 }
 
 awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
-  using Released = std::vector<domain::Reservation>;
-  const std::string id = ref.id;
-  auto write = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Released> {
+  struct Left {
+    std::string id;
+    std::vector<domain::Reservation> released;
+  };
+  const std::string text = ref.id;
+  auto write = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Left> {
     const Timestamp now = clock_.Now();
-    IL_TRY(domain::Agent agent, Living(tx.connection(), ref));
-    IL_TRY(Released released, ReleaseAllHeldBy(tx, ref.project, agent.id, now));
+    IL_TRY(domain::Agent agent, Living(tx.connection(), storage_.addresses(), ref, now));
+    IL_TRY(auto released, ReleaseAllHeldBy(tx, ref.project, agent.id, now));
     IL_TRY_VOID(store::SetDeregistered(tx, agent.id, now));
     agent.status = domain::kDeregistered;
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentDeregistered, agent, now,
                                         store::AgentJson(agent)));
-    return released;
+    return Left{.id = std::move(agent.id), .released = std::move(released)};
   };
-  const auto released = co_await AwaitWrite<Released>(storage_, std::move(write));
-  const bool unknown = !released.ok() && released.error().code() == Errc::kOutcomeUnknown;
-  if (on_left_ && (released.ok() || unknown)) on_left_(id, unknown ? Released{} : *released);
-  if (!released.ok()) co_return released.error();
+  const auto left = co_await AwaitWrite<Left>(storage_, std::move(write));
+  const bool unknown = !left.ok() && left.error().code() == Errc::kOutcomeUnknown;
+  if (on_left_ && left.ok()) on_left_(left->id, left->released);
+  if (on_left_ && unknown) on_left_(text, {});
+  if (!left.ok()) co_return left.error();
   co_return Result<void>();
 }
 
-awaitable<Result<std::optional<std::string>>> Agents::OfToken(Secret token) {
-  using Found = std::optional<std::string>;
-  auto read = [hash = auth::Sha256(token.Reveal())](db::Connection& connection) {
-    return store::FindAgentByToken(connection, Bytes(hash));
+awaitable<Result<std::optional<Agents::TokenOwner>>> Agents::OfToken(Secret token) {
+  using Found = std::optional<TokenOwner>;
+  auto read = [hash = auth::Sha256(token.Reveal())](db::Connection& connection) -> Result<Found> {
+    IL_TRY(auto owner, store::FindAgentByToken(connection, Bytes(hash)));
+    if (!owner) return Found();
+    return Found(TokenOwner{.id = std::move(owner->id), .name = std::move(owner->name)});
   };
   co_return co_await AwaitRead<Found>(storage_, std::move(read));
 }

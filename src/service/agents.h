@@ -25,7 +25,7 @@ class Storage;
 
 // Which agent a request is about. Within a project, one of another project is not there.
 struct AgentRef {
-  std::string id;
+  std::string id;  // or its name, as AddressBook says; kConflict (ambiguous_recipient)
   std::optional<std::string> project = {};  // nothing = every project
 };
 
@@ -76,8 +76,15 @@ class Agents {
     std::string focus_state = {};    // empty = it says nothing about its focus
     std::int64_t renew_minutes = 0;  // what it holds lasts at least so long from now; 0 = as it is
   };
-  // The agent lives.
-  boost::asio::awaitable<Result<void>> Heartbeat(AgentRef ref, Pulse pulse);
+  // The agent lives. Gives its id.
+  boost::asio::awaitable<Result<std::string>> Heartbeat(AgentRef ref, Pulse pulse);
+
+  // The living agent.
+  boost::asio::awaitable<Result<domain::Agent>> Get(AgentRef ref);
+
+  // The id of the agent that the text means, or the text itself when it means nobody.
+  boost::asio::awaitable<Result<std::string>> IdOf(std::optional<std::string> project,
+                                                   std::string text);
 
   // A request was made in its name, which is as good as a heartbeat: it lives. Costs no write.
   void Saw(SignsOfLife::Name name);
@@ -102,17 +109,22 @@ class Agents {
   boost::asio::awaitable<Result<domain::Agent>> MergeMetadata(AgentRef ref,
                                                               domain::Metadata entries);
 
+  struct AgentPolicies {
+    std::string agent_id;  // the text of the reference, when it means nobody
+    domain::Policies policies;
+  };
   // The defaults for one that nobody registered; one that is deregistered still has its own.
-  boost::asio::awaitable<Result<domain::Policies>> PoliciesOf(AgentRef ref);
+  boost::asio::awaitable<Result<AgentPolicies>> PoliciesOf(AgentRef ref);
   // By name; an empty one stays as it is, but one must be given.
   struct PolicyChange {
     std::string mail = {};
     std::string live = {};
   };
-  boost::asio::awaitable<Result<domain::Policies>> SetPolicies(AgentRef ref, PolicyChange change);
+  boost::asio::awaitable<Result<AgentPolicies>> SetPolicies(AgentRef ref, PolicyChange change);
 
   // Whom the agent lets write to it, in the order of their bytes, after the change. Adding one that
-  // is there and removing one that is not change nothing and log nothing.
+  // is there and removing one that is not change nothing and log nothing. A contact is an id or a
+  // name; the agent that a name means now stays the contact.
   boost::asio::awaitable<Result<std::vector<std::string>>> ContactsOf(AgentRef ref);
   boost::asio::awaitable<Result<std::vector<std::string>>> AddContact(AgentRef ref,
                                                                       std::string contact);
@@ -122,8 +134,14 @@ class Agents {
   // The agent goes: listed no more, its token worth nothing, what it holds released, its mail kept.
   boost::asio::awaitable<Result<void>> Deregister(AgentRef ref);
 
-  // The id of the living agent that this token was given to.
-  boost::asio::awaitable<Result<std::optional<std::string>>> OfToken(Secret token);
+  // The living agent that this token was given to.
+  struct TokenOwner {
+    std::string id;
+    std::string name;
+
+    bool operator==(const TokenOwner&) const = default;
+  };
+  boost::asio::awaitable<Result<std::optional<TokenOwner>>> OfToken(Secret token);
 
   // How many were seen within domain::kStaleAfter. A peek (storage.h): for who watches the server.
   boost::asio::awaitable<Result<std::int64_t>> CountActive();

@@ -73,7 +73,7 @@ class AgentsServiceTest : public ServiceTest {
     EXPECT_FALSE(result.ok());
     return result.ok() ? Error(Errc::kInternal, "it was not refused") : result.error();
   }
-  Result<void> Heartbeat(const std::string& id, const std::string& focus = "") {
+  Result<std::string> Heartbeat(const std::string& id, const std::string& focus = "") {
     return Run(agents_.Heartbeat({.id = id}, {.focus_state = focus}));
   }
   std::vector<domain::Agent> List(Agents::Filter filter) {
@@ -168,7 +168,7 @@ TEST_F(AgentsServiceTest, ATokenIsThirtyTwoCharactersAndStoredAsItsHashOnly) {
   EXPECT_EQ(token.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                     "0123456789-_"),
             std::string::npos);
-  EXPECT_EQ(Run(agents_.OfToken(made.token)).value(), made.agent.id);
+  EXPECT_EQ(Run(agents_.OfToken(made.token)).value()->id, made.agent.id);
   EXPECT_EQ(Run(agents_.OfToken(Secret(token + "x"))).value(), std::nullopt);
   EXPECT_EQ(Run(agents_.OfToken(Secret())).value(), std::nullopt);
   std::vector<std::size_t> sizes;
@@ -214,7 +214,7 @@ TEST_F(AgentsServiceTest, AnActiveSessionIsRefusedAndAStaleOneTakenOver) {
   EXPECT_EQ(second.agent, expected) << "focus and all else as new";
   EXPECT_EQ(Find(first.agent.id), expected);
   EXPECT_EQ(Run(agents_.OfToken(first.token)).value(), std::nullopt) << "worth nothing now";
-  EXPECT_EQ(Run(agents_.OfToken(second.token)).value(), first.agent.id);
+  EXPECT_EQ(Run(agents_.OfToken(second.token)).value()->id, first.agent.id);
 }
 
 TEST_F(AgentsServiceTest, ASessionBelongsToItsProject) {
@@ -439,10 +439,10 @@ TEST_F(AgentsServiceTest, ConcurrentMergesLoseNothing) {
 TEST_F(AgentsServiceTest, PoliciesAreSetOneByOneAndReadBack) {
   const std::string id = Register({.project = "p"}).agent.id;
   const auto set = [&](Agents::PolicyChange change) {
-    return Run(agents_.SetPolicies({.id = id, .project = "p"}, std::move(change))).value();
+    return Run(agents_.SetPolicies({.id = id, .project = "p"}, std::move(change))).value().policies;
   };
   using enum domain::ContactPolicy;
-  EXPECT_EQ(Run(agents_.PoliciesOf({.id = id})).value(), domain::Policies());
+  EXPECT_EQ(Run(agents_.PoliciesOf({.id = id})).value().policies, domain::Policies());
   EXPECT_EQ(set({.mail = "auto"}), (domain::Policies{.mail = kAuto, .live = kContactsOnly}));
   EXPECT_EQ(set({.live = "block_all"}), (domain::Policies{.mail = kAuto, .live = kBlockAll}));
   EXPECT_EQ(set({.mail = "contacts_only", .live = "open"}),
@@ -450,15 +450,17 @@ TEST_F(AgentsServiceTest, PoliciesAreSetOneByOneAndReadBack) {
   EXPECT_EQ(Events().size(), 4U);
   EXPECT_EQ(set({.live = "open"}), (domain::Policies{.mail = kContactsOnly, .live = kOpen}));
   EXPECT_EQ(Events().size(), 4U) << "nothing changed";
-  EXPECT_EQ(Run(agents_.PoliciesOf({.id = id, .project = "p"})).value(),
+  EXPECT_EQ(Run(agents_.PoliciesOf({.id = id, .project = "p"})).value().policies,
             (domain::Policies{.mail = kContactsOnly, .live = kOpen}));
 }
 
 TEST_F(AgentsServiceTest, PoliciesOfNobodyAreTheDefaultsAndCannotBeSet) {
   const std::string id = Register({.project = "p"}).agent.id;
-  EXPECT_EQ(Run(agents_.PoliciesOf({.id = "nobody", .project = "p"})).value(), domain::Policies());
+  EXPECT_EQ(Run(agents_.PoliciesOf({.id = "nobody", .project = "p"})).value().policies,
+            domain::Policies());
   ASSERT_TRUE(Run(agents_.SetPolicies({.id = id}, {.mail = "block_all"})).ok());
-  EXPECT_EQ(Run(agents_.PoliciesOf({.id = id, .project = "q"})).value(), domain::Policies());
+  EXPECT_EQ(Run(agents_.PoliciesOf({.id = id, .project = "q"})).value().policies,
+            domain::Policies());
   const auto set = [&](AgentRef ref, Agents::PolicyChange change) {
     return std::string(Run(agents_.SetPolicies(std::move(ref), std::move(change))).error().slug());
   };
@@ -527,13 +529,13 @@ TEST_F(AgentsServiceTest, ADeregisteredAgentIsGoneButItsSessionAndPoliciesWait) 
   EXPECT_EQ(Run(agents_.MergeMetadata(ref, {{"k", "v"}})).error().code(), Errc::kNotFound);
   EXPECT_EQ(Run(agents_.SetPolicies(ref, {.mail = "open"})).error().code(), Errc::kNotFound);
   EXPECT_EQ(Run(agents_.AddContact(ref, "x")).error().code(), Errc::kNotFound);
-  EXPECT_EQ(Run(agents_.PoliciesOf(ref)).value().mail, domain::ContactPolicy::kBlockAll);
+  EXPECT_EQ(Run(agents_.PoliciesOf(ref)).value().policies.mail, domain::ContactPolicy::kBlockAll);
 
   const Registered again = Register({.project = "p", .name = "n", .session_id = kSession});
   EXPECT_EQ(again.agent.id, ref.id);
   EXPECT_EQ(again.agent.policies.mail, domain::ContactPolicy::kBlockAll);
   EXPECT_EQ(Find(ref.id)->name, "n");
-  EXPECT_EQ(Run(agents_.OfToken(again.token)).value(), ref.id);
+  EXPECT_EQ(Run(agents_.OfToken(again.token)).value()->id, ref.id);
 }
 
 TEST_F(AgentsServiceTest, TheEventOfMetadataNamesWhatChangedAndNothingElse) {

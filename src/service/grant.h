@@ -75,6 +75,7 @@ struct Tried {
   std::vector<WaitQueue::Ticket> passed = {};
   bool anew = false;       // a renewal that was a new grant, past those who wait
   Standing standing = {};  // of the agent; looked up only for one that waits
+  std::string agent = {};  // its id, if the claims call it by its name
 };
 
 // Whether a refusal is to be told: of one that goes on waiting, those who wait before it are named

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "base/log.h"
 #include "domain/envelope.h"
@@ -29,6 +31,15 @@ std::string WhyNot(const store::Desk& desk) {
   }
   if (!domain::ParseTmuxTarget(desk.tmux_target)) return "no window of it is known";
   return "";
+}
+
+// Of those that a message names, leaves the ones that it was put before or is denied to: nobody
+// else receives one that is not kept.
+void KeepReached(Mail::Delivery& delivery, const Live::States& states) {
+  std::set<std::string_view> reached(delivery.denied.begin(), delivery.denied.end());
+  for (const auto& [agent, state] : states) reached.insert(agent);
+  std::erase_if(delivery.known, [&](const auto& one) { return !reached.contains(one.agent_id); });
+  std::erase_if(delivery.unknown, [&](const auto& one) { return !reached.contains(one.to); });
 }
 
 // For an attempt, which nobody can take back.
@@ -170,14 +181,21 @@ awaitable<Result<Live::Outcome>> Live::SendAtOnce(Draft draft, std::optional<Tra
   if (judged.first) co_return co_await AnswerAgain(*std::move(judged.first));
   const bool nobody =
       transport == Transport::kLive ? judged.received.to.empty() : judged.received.empty();
-  if (nobody) co_return Outcome{.delivery = {.denied = judged.denied.All()}};
-  IL_CO_TRY_VOID(CountPokes(message.from, judged.received.to));
+  if (nobody) {
+    co_return Outcome{
+        .delivery = {.denied = judged.denied.All(), .known = std::move(judged.known)}};
+  }
+  IL_CO_TRY_VOID(CountPokes(judged.sender, judged.received.to));
   IL_CO_TRY(Seats seats, co_await FindSeats(message.project, std::move(judged.received.to),
                                             std::move(draft.target_window)));
   if (transport == Transport::kLive) {
-    co_return co_await SendLive(std::move(message), std::move(seats), judged.denied.All());
+    message.from = std::move(judged.sender);
+    Mail::Delivery delivery = {.denied = judged.denied.All(),
+                               .known = std::move(judged.known),
+                               .unknown = std::move(judged.unknown)};
+    co_return co_await SendLive(std::move(message), std::move(seats), std::move(delivery));
   }
-  co_return co_await SendBoth(std::move(message), std::move(seats));
+  co_return co_await SendBoth(std::move(message), std::move(judged.sender), std::move(seats));
 }
 
 awaitable<Result<Live::Outcome>> Live::SendAsync(awaitable<Result<Mail::Sent>> sending) {
@@ -192,7 +210,7 @@ awaitable<Result<Live::Outcome>> Live::SendAsync(awaitable<Result<Mail::Sent>> s
 }
 
 awaitable<Result<Live::Outcome>> Live::SendLive(Mail::Draft draft, Seats seats,
-                                                std::vector<std::string> denied) {
+                                                Mail::Delivery delivery) {
   const auto busy = std::ranges::find_if(seats, [](const Seat& s) { return !s.why_not.empty(); });
   if (busy != seats.end()) {
     co_return Error(Errc::kUnavailable,
@@ -204,7 +222,8 @@ awaitable<Result<Live::Outcome>> Live::SendLive(Mail::Draft draft, Seats seats,
         .WithDetail("focus_state", std::string(domain::Name(busy->focus)));
   }
   IL_CO_TRY(States states, co_await Attempt(draft, seats, 0));
-  co_return Outcome{.delivery = {.denied = std::move(denied)}, .states = std::move(states)};
+  KeepReached(delivery, states);
+  co_return Outcome{.delivery = std::move(delivery), .states = std::move(states)};
 }
 
 Live::SeatsByAgent Live::ByAgent(Seats seats) {
@@ -216,7 +235,8 @@ Live::SeatsByAgent Live::ByAgent(Seats seats) {
   return by_agent;
 }
 
-awaitable<Result<Live::Outcome>> Live::SendBoth(Mail::Draft draft, Seats seats) {
+awaitable<Result<Live::Outcome>> Live::SendBoth(Mail::Draft draft, std::string sender,
+                                                Seats seats) {
   // Shared with the write, which may outlast the wait for it.
   const auto by_agent = std::make_shared<const SeatsByAgent>(ByAgent(std::move(seats)));
   auto also = [by_agent](db::Transaction& tx, const domain::Message& kept) -> Result<void> {
@@ -248,6 +268,7 @@ awaitable<Result<Live::Outcome>> Live::SendBoth(Mail::Draft draft, Seats seats) 
     if (meant && seat->second.why_not.empty()) ready.push_back(seat->second);
   }
   if (ready.empty()) co_return outcome;
+  draft.from = std::move(sender);
   IL_CO_TRY(States tried, co_await Attempt(draft, ready, outcome.delivery.cursor));
   // Both are in the order of `received`.
   auto next = tried.begin();

@@ -103,9 +103,12 @@ class Live {
   // Of transport live or both, or of one that is not known.
   boost::asio::awaitable<Result<Outcome>> SendAtOnce(Draft draft,
                                                      std::optional<domain::Transport> transport);
+  // `delivery`: what is known of it before anybody was spoken to.
   boost::asio::awaitable<Result<Outcome>> SendLive(Mail::Draft draft, Seats seats,
-                                                   std::vector<std::string> denied);
-  boost::asio::awaitable<Result<Outcome>> SendBoth(Mail::Draft draft, Seats seats);
+                                                   Mail::Delivery delivery);
+  // `sender`: its id, whatever the draft calls it.
+  boost::asio::awaitable<Result<Outcome>> SendBoth(Mail::Draft draft, std::string sender,
+                                                   Seats seats);
   boost::asio::awaitable<Result<Outcome>> AnswerAgain(Mail::Delivery first);
   Result<void> CountPokes(const std::string& sender, const std::vector<std::string>& recipients);
   // `cursor`: of the message, 0 for one that is not kept.

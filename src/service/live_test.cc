@@ -206,7 +206,7 @@ TEST_F(LiveTest, LiveLeavesNothingButItsEvent) {
   ASSERT_TRUE(sent.ok()) << sent.error();
   EXPECT_THAT(sent->states, ElementsAre(Pair("a", DeliveryState::kInjected),
                                         Pair("b", DeliveryState::kInjected)));
-  EXPECT_EQ(sent->delivery, Mail::Delivery());
+  EXPECT_EQ(sent->delivery, (Mail::Delivery{.known = {{"a", "a", "a"}, {"b", "b", "b"}}}));
   EXPECT_THAT(injector_.orders(), SizeIs(2));
   EXPECT_EQ(Count("SELECT count(*) FROM messages"), 0);
   EXPECT_EQ(Count("SELECT count(*) FROM pokes"), 0);
@@ -337,13 +337,13 @@ TEST_F(LiveTest, WhenItIsTurnedOffEverythingIsMail) {
   EXPECT_EQ(Send(To({"a"}, "pigeon")).error().slug(), "invalid transport");
 }
 
-TEST_F(LiveTest, APokeIsShownInItsEnvelopeWithoutAThread) {
+TEST_F(LiveTest, APokeIsShownInItsEnvelopeWithItsThread) {
   ASSERT_TRUE(Send(To({"d"}, "both")).ok());
   const auto pokes = Run(windows_.PendingPokes("p", "d"));
   ASSERT_THAT(pokes->pokes, SizeIs(1));
   EXPECT_FALSE(pokes->more);
   EXPECT_EQ(pokes->pokes.front().sender, "s");
-  EXPECT_THAT(pokes->pokes.front().text, HasSubstr("[from=s, thread=, trust=LOW]"));
+  EXPECT_THAT(pokes->pokes.front().text, HasSubstr("[from=s, thread=t, trust=LOW]"));
   EXPECT_EQ(pokes->pokes.front().created_at, clock_.Now());
 }
 

@@ -4,18 +4,23 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "db/connection.h"
 #include "domain/contact_policy.h"
 #include "domain/text.h"
+#include "service/address.h"
 #include "service/await.h"
 #include "service/shared_work.h"
 #include "service/storage.h"
+#include "store/agents.h"
 #include "store/contacts.h"
 #include "store/messages.h"
 
@@ -31,7 +36,7 @@ using Delivery = Mail::Delivery;
 // A message on its way to the writer, which shares it with the coroutine that waits: a write may be
 // repeated, or outlast the wait.
 struct Sending {
-  Outgoing outgoing;
+  Outgoing outgoing;                   // as it was sent: its texts are ids or names
   std::vector<std::string> everybody;  // outgoing.message.addresses.All()
   bool id_chosen = false;              // by the sender
   Mail::Sight sight = Mail::Sight::kEveryProject;
@@ -153,7 +158,14 @@ struct Post {
   domain::DeliveryListener& listener;
 };
 
-Result<Delivery> Keep(const Post& post, const Outgoing& outgoing, const Addresses& denied,
+// What a message that is kept came to.
+struct Outcome {
+  Judged judged;
+  std::vector<domain::KnownRecipient> known;
+  std::vector<domain::UnknownRecipient> unknown;
+};
+
+Result<Delivery> Keep(const Post& post, const Outgoing& outgoing, Outcome outcome,
                       const Mail::Also& also) {
   IL_TRY(const domain::Cursor cursor, store::InsertMessage(post.tx, outgoing, post.listener));
   if (also) {
@@ -165,21 +177,59 @@ Result<Delivery> Keep(const Post& post, const Outgoing& outgoing, const Addresse
                   .cursor = cursor,
                   .received = outgoing.message.addresses.All(),
                   .to_received = outgoing.message.addresses.to.size(),
-                  .denied = denied.All()};
+                  .denied = outcome.judged.denied.All(),
+                  .known = std::move(outcome.known),
+                  .unknown = std::move(outcome.unknown)};
 }
 
 // Keeps the message for those who want it.
-Result<Delivery> KeepForTheWilling(const Post& post, const Outgoing& outgoing, Judged judged,
+Result<Delivery> KeepForTheWilling(const Post& post, const Outgoing& outgoing, Outcome outcome,
                                    const Mail::Also& also = nullptr) {
-  if (judged.denied.empty()) return Keep(post, outgoing, {}, also);
-  if (judged.received.empty()) return Delivery{.denied = judged.denied.All()};
-  const Outgoing fewer = store::WithDenied(outgoing, std::move(judged.received), judged.denied);
-  return Keep(post, fewer, judged.denied, also);
+  const Judged& judged = outcome.judged;
+  if (judged.denied.empty()) return Keep(post, outgoing, std::move(outcome), also);
+  if (judged.received.empty()) {
+    return Delivery{.denied = judged.denied.All(), .known = std::move(outcome.known)};
+  }
+  const Outgoing fewer = store::WithDenied(outgoing, judged.received, judged.denied);
+  return Keep(post, fewer, std::move(outcome), also);
+}
+
+// A repeated message, its texts understood as they were when it came first.
+Message AsUnderstood(Message message, const store::SentMessage& first) {
+  if (message.sender == first.resolution.from) message.sender = first.message.sender;
+  std::unordered_map<std::string_view, std::string_view> ids;
+  for (const auto& known : first.resolution.known) ids.emplace(known.to, known.agent_id);
+  for (auto kind : {&Addresses::to, &Addresses::cc, &Addresses::bcc}) {
+    for (std::string& text : message.addresses.*kind) {
+      const auto id = ids.find(text);
+      if (id != ids.end()) text = id->second;
+    }
+  }
+  message.addresses = domain::OnceEach(std::move(message.addresses));
+  return message;
+}
+
+// Those who received the first message and were not registered then.
+std::vector<domain::UnknownRecipient> UnknownOf(const store::SentMessage& first,
+                                                Mail::Sight sight) {
+  std::unordered_set<std::string_view> known;
+  for (const auto& one : first.resolution.known) known.insert(one.agent_id);
+  std::unordered_map<std::string_view, std::string_view> projects;
+  for (const auto& one : first.resolution.elsewhere) projects.emplace(one.to, *one.project);
+  std::vector<domain::UnknownRecipient> unknown;
+  for (std::string& text : first.received.All()) {
+    if (known.contains(text)) continue;
+    const auto project = projects.find(text);
+    const bool told = project != projects.end() && sight == Mail::Sight::kEveryProject;
+    unknown.push_back({.to = std::move(text)});
+    if (told) unknown.back().project = project->second;
+  }
+  return unknown;
 }
 
 // What a message of that id was answered when it came first.
-Result<Delivery> AnswerAgain(const store::SentMessage& first, const Message& message) {
-  if (!domain::SaysTheSame(first.message, message)) {
+Result<Delivery> AnswerAgain(const store::SentMessage& first, const Sending& sending) {
+  if (!domain::SaysTheSame(first.message, AsUnderstood(sending.outgoing.message, first))) {
     return Error(Errc::kConflict,
                  "Another message of this project has this id; repeat the first one unchanged, or "
                  "choose a new id.")
@@ -189,7 +239,9 @@ Result<Delivery> AnswerAgain(const store::SentMessage& first, const Message& mes
                   .cursor = first.message.cursor,
                   .received = first.received.All(),
                   .to_received = first.received.to.size(),
-                  .denied = first.denied.All()};
+                  .denied = first.denied.All(),
+                  .known = first.resolution.known,
+                  .unknown = UnknownOf(first, sending.sight)};
 }
 
 // The first answer, if the sender repeats itself.
@@ -198,45 +250,173 @@ Result<std::optional<Delivery>> FindFirst(db::Connection& connection, const Send
   if (!sending.id_chosen) return std::optional<Delivery>();
   IL_TRY(const auto first, store::FindSentMessage(connection, message.project, message.id));
   if (!first) return std::optional<Delivery>();
-  IL_TRY(Delivery answer, AnswerAgain(*first, message));
+  IL_TRY(Delivery answer, AnswerAgain(*first, sending));
   return std::optional<Delivery>(std::move(answer));
 }
 
-Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending) {
-  const Message& message = sending.outgoing.message;
-  store::RecipientQuery query = {.project = message.project,
-                                 .sender = message.sender,
-                                 .thread_id = message.thread_id,
-                                 .live = sending.contact == Mail::Contact::kLive};
-  if (sending.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
-  IL_TRY(auto facts, store::FindRecipientFacts(connection, query, sending.everybody));
+// A message whose texts were looked up.
+struct Understood {
+  std::vector<RecipientFacts> facts;  // in the order to, cc, bcc
+  std::vector<domain::KnownRecipient> known = {};
+  std::vector<domain::UnknownRecipient> unknown = {};
+  std::optional<Message> by_id = {};  // the message with ids for names; nothing = it has no names
+};
+
+// Looks up the texts of a message.
+class Reader {
+ public:
+  Reader(db::Connection& connection, AddressBook& book, const Sending& sending)
+      : connection_(connection), book_(book), sending_(sending) {}
+
+  Result<Understood> Run() {
+    const Message& message = sending_.outgoing.message;
+    IL_TRY(sender_, book_.IdOf(connection_, message.project, message.sender, message.created_at));
+    IL_TRY(understood_.facts, store::FindRecipientFacts(connection_, Query(), sending_.everybody));
+    std::vector<std::string> ids;  // of each text, once one of them is a name
+    for (std::size_t i = 0; i < sending_.everybody.size(); ++i) {
+      IL_TRY(auto id, IdOf(understood_.facts[i]));
+      if (!id) continue;
+      if (ids.empty()) ids = sending_.everybody;
+      ids[i] = *std::move(id);
+    }
+    if (!ids.empty() || sender_ != message.sender) IL_TRY_VOID(PutIds(std::move(ids)));
+    return std::move(understood_);
+  }
+
+ private:
+  store::RecipientQuery Query() const {
+    const Message& message = sending_.outgoing.message;
+    store::RecipientQuery query = {.project = message.project,
+                                   .sender = sender_,
+                                   .sender_text = message.sender,
+                                   .thread_id = message.thread_id,
+                                   .live = sending_.contact == Mail::Contact::kLive};
+    if (sending_.sight == Mail::Sight::kOwnProject) query.agents_of = message.project;
+    return query;
+  }
+
+  // The id of the agent that the text of `facts` names; nothing when it is no name.
+  Result<std::optional<std::string>> IdOf(const RecipientFacts& facts) {
+    using Id = std::optional<std::string>;
+    const Message& message = sending_.outgoing.message;
+    const std::string& text = facts.agent;
+    const bool may_know_all = sending_.sight == Mail::Sight::kEveryProject;
+    if (facts.is_id) {
+      if (facts.registered && facts.project == message.project) {
+        understood_.known.push_back({.to = text, .agent_id = text, .name = facts.name});
+      } else {
+        understood_.unknown.push_back({.to = text});
+        if (facts.registered) understood_.unknown.back().project = facts.project;
+      }
+      return Id();
+    }
+    IL_TRY(const store::TextUse use, store::FindTextUse(connection_, text));
+    if (use.is_name) {
+      IL_TRY(const auto named,
+             book_.FindNamed(connection_, message.project, text, message.created_at));
+      if (named) {
+        understood_.known.push_back({.to = text, .agent_id = named->id, .name = named->name});
+        return Id(named->id);
+      }
+    }
+    understood_.unknown.push_back({.to = text});
+    if (use.is_name && may_know_all) {
+      IL_TRY(const auto others, store::FindByName(connection_, std::nullopt, text, 1));
+      if (!others.empty()) understood_.unknown.back().project = others.front().project;
+    }
+    return Id();
+  }
+
+  // `ids`: of each address; empty = they are ids already.
+  Result<void> PutIds(std::vector<std::string> ids) {
+    Message by_id = sending_.outgoing.message;
+    by_id.sender = sender_;
+    if (!ids.empty()) {
+      auto id = ids.begin();
+      for (auto kind : {&Addresses::to, &Addresses::cc, &Addresses::bcc}) {
+        for (std::string& address : by_id.addresses.*kind) address = std::move(*id++);
+      }
+      by_id.addresses = domain::OnceEach(std::move(by_id.addresses));
+      const std::vector<std::string> everybody = by_id.addresses.All();
+      IL_TRY(understood_.facts, store::FindRecipientFacts(connection_, Query(), everybody));
+    }
+    understood_.by_id = std::move(by_id);
+    return {};
+  }
+
+  db::Connection& connection_;
+  AddressBook& book_;
+  const Sending& sending_;
+  std::string sender_;
+  Understood understood_;
+};
+
+// Judges the message as it was understood.
+Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending,
+                        Understood& understood) {
+  const Message& message = understood.by_id ? *understood.by_id : sending.outgoing.message;
   glob::Budget budget;
-  IL_TRY_VOID(FindSharedWork(connection, message.project, message.sender, message.created_at, facts,
-                             budget));
-  return JudgeAll(message, facts, sending.contact);
+  IL_TRY_VOID(FindSharedWork(connection, message.project, message.sender, message.created_at,
+                             understood.facts, budget));
+  return JudgeAll(message, understood.facts, sending.contact);
 }
 
-Result<Mail::Sent> WriteMessage(const Post& post, const Sending& sending) {
-  IL_TRY(auto first, FindFirst(post.tx.connection(), sending));
+// What a sender that may repeat the message must hear then.
+domain::Resolution ResolutionOf(const Understood& understood, const Sending& sending) {
+  domain::Resolution resolution;
+  if (!sending.id_chosen) return resolution;
+  resolution.known = understood.known;
+  std::ranges::copy_if(understood.unknown, std::back_inserter(resolution.elsewhere),
+                       [](const auto& one) { return one.project.has_value(); });
+  const std::string& from = sending.outgoing.message.sender;
+  if (understood.by_id && understood.by_id->sender != from) resolution.from = from;
+  return resolution;
+}
+
+// Changes nothing of `sending` but what a run before it may have put there as well.
+Result<Mail::Sent> WriteMessage(const Post& post, Storage& storage, Sending& sending) {
+  db::Connection& connection = post.tx.connection();
+  IL_TRY(auto first, FindFirst(connection, sending));
   if (first) return Mail::Sent{.delivery = *std::move(first), .repeated = true};
-  IL_TRY(Judged judged, JudgeNow(post.tx.connection(), sending));
-  IL_TRY(Delivery kept, KeepForTheWilling(post, sending.outgoing, std::move(judged), sending.also));
+  IL_TRY(Understood understood, Reader(connection, storage.addresses(), sending).Run());
+  if (understood.by_id && understood.by_id->sender != sending.outgoing.message.sender) {
+    storage.signs().Seen({.agent = understood.by_id->sender, .project = understood.by_id->project});
+  }
+  IL_TRY(Judged judged, JudgeNow(connection, sending, understood));
+  std::optional<Outgoing> other;  // with ids for names
+  domain::Resolution resolution = ResolutionOf(understood, sending);
+  if (understood.by_id) {
+    other = store::MakeOutgoing(*std::move(understood.by_id), std::move(resolution));
+  } else if (!resolution.empty()) {
+    store::SetResolution(sending.outgoing, std::move(resolution));
+  }
+  Outcome outcome = {std::move(judged), std::move(understood.known), std::move(understood.unknown)};
+  IL_TRY(Delivery kept, KeepForTheWilling(post, other ? *other : sending.outgoing,
+                                          std::move(outcome), sending.also));
   return Mail::Sent{.delivery = std::move(kept)};
 }
 
-Result<Mail::Judgement> ReadJudgement(db::Connection& connection, const Sending& sending) {
+Result<Mail::Judgement> ReadJudgement(db::Connection& connection, AddressBook& book,
+                                      const Sending& sending) {
   Mail::Judgement judgement;
   IL_TRY(judgement.first, FindFirst(connection, sending));
   if (judgement.first) return judgement;
-  IL_TRY(Judged judged, JudgeNow(connection, sending));
+  IL_TRY(Understood understood, Reader(connection, book, sending).Run());
+  IL_TRY(Judged judged, JudgeNow(connection, sending, understood));
+  judgement.sender = understood.by_id ? understood.by_id->sender : sending.outgoing.message.sender;
   judgement.received = std::move(judged.received);
   judgement.denied = std::move(judged.denied);
+  judgement.known = std::move(understood.known);
+  judgement.unknown = std::move(understood.unknown);
   return judgement;
 }
 
-Result<Delivery> WriteBroadcast(const Post& post, Message message) {
+Result<Delivery> WriteBroadcast(const Post& post, AddressBook& book, Message message) {
   db::Connection& connection = post.tx.connection();
-  IL_TRY(auto facts, store::FindAudienceFacts(connection, message.project, message.sender));
+  const std::string sender_text = message.sender;
+  IL_TRY(message.sender, book.IdOf(connection, message.project, sender_text, message.created_at));
+  IL_TRY(auto facts,
+         store::FindAudienceFacts(connection, message.project, message.sender, sender_text));
   if (facts.empty()) return Delivery{};
   glob::Budget budget;
   IL_TRY_VOID(FindSharedWork(connection, message.project, message.sender, message.created_at, facts,
@@ -244,7 +424,8 @@ Result<Delivery> WriteBroadcast(const Post& post, Message message) {
   message.addresses.to.reserve(facts.size());
   for (const RecipientFacts& agent : facts) message.addresses.to.push_back(agent.agent);
   Judged judged = JudgeAll(message, facts, Mail::Contact::kMail);
-  return KeepForTheWilling(post, store::MakeOutgoing(std::move(message)), std::move(judged));
+  return KeepForTheWilling(post, store::MakeOutgoing(std::move(message)),
+                           {.judged = std::move(judged), .known = {}, .unknown = {}});
 }
 
 std::shared_ptr<Sending> MakeSending(Mail::Draft&& draft, Clock& clock, UuidMaker& ids) {
@@ -292,8 +473,8 @@ boost::asio::awaitable<Result<Mail::Sent>> Mail::SendAlso(Draft draft, Also also
   if (!checked) return Refused<Sent>(std::move(checked).error());
   auto sending = MakeSending(std::move(draft), clock_, ids_);
   sending->also = std::move(also);
-  auto write = [&inboxes = storage_.inboxes(), sending = std::move(sending)](db::Transaction& tx) {
-    return WriteMessage({tx, inboxes}, *sending);
+  auto write = [&storage = storage_, sending = std::move(sending)](db::Transaction& tx) {
+    return WriteMessage({tx, storage.inboxes()}, storage, *sending);
   };
   return AwaitWrite<Sent>(storage_, std::move(write));
 }
@@ -302,9 +483,8 @@ boost::asio::awaitable<Result<Mail::Judgement>> Mail::Judge(Draft draft) {
   draft.addresses = domain::OnceEach(std::move(draft.addresses));
   IL_CO_TRY_VOID(Check(draft, options_));
   auto sending = MakeSending(std::move(draft), clock_, ids_);
-  auto read = [sending = std::move(sending)](db::Connection& connection) {
-    return ReadJudgement(connection, *sending);
-  };
+  auto read = [&book = storage_.addresses(), sending = std::move(sending)](
+                  db::Connection& connection) { return ReadJudgement(connection, book, *sending); };
   co_return co_await AwaitRead<Judgement>(storage_, std::move(read));
 }
 
@@ -326,8 +506,8 @@ boost::asio::awaitable<Result<Mail::Delivery>> Mail::Broadcast(Announcement anno
       .body = std::move(announcement.body),
       .created_at = clock_.Now(),
   });
-  auto write = [&inboxes = storage_.inboxes(), message = std::move(message)](db::Transaction& tx) {
-    return WriteBroadcast({tx, inboxes}, *message);
+  auto write = [&storage = storage_, message = std::move(message)](db::Transaction& tx) {
+    return WriteBroadcast({tx, storage.inboxes()}, storage.addresses(), *message);
   };
   co_return co_await AwaitWrite<Delivery>(storage_, std::move(write));
 }

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "domain/event.h"
 #include "domain/message.h"
+#include "domain/resolution.h"
 
 namespace interlock::db {
 class Transaction;
@@ -50,7 +51,8 @@ class Mail {
   // once. Those in cc and bcc get mail in any case.
   enum class Contact : std::uint8_t { kMail, kLive };
 
-  // What a sender writes. Only `from` and `addresses.to` are required.
+  // What a sender writes. Only `from` and `addresses.to` are required. `from` and each address are
+  // an id or a name, which means an agent as AddressBook says.
   struct Draft {
     std::string project = {};
     Sight sight = Sight::kEveryProject;
@@ -74,13 +76,16 @@ class Mail {
     std::string body = {};
   };
 
-  // What became of a message. Agents stand in the order to, cc, bcc.
+  // What became of a message. Agents stand in the order to, cc, bcc, by their ids; one that nobody
+  // has registered, as it was sent.
   struct Delivery {
     std::string message_id = {};  // empty: nothing was kept, since nobody would have received it
     domain::Cursor cursor = 0;
     std::vector<std::string> received = {};
     std::size_t to_received = 0;           // how many of them were in `to`; they come first
     std::vector<std::string> denied = {};  // by their contact policies
+    std::vector<domain::KnownRecipient> known = {};  // also those that are denied
+    std::vector<domain::UnknownRecipient> unknown = {};
 
     // There were recipients, and none of them wants it.
     bool refused() const { return received.empty() && !denied.empty(); }
@@ -89,8 +94,11 @@ class Mail {
 
   // kInvalidArgument names the field that is wrong.
   //
+  // kConflict (ambiguous_recipient): a name that two active agents have.
+  //
   // Repeating a request with its id changes nothing and gives the first answer again, whatever
-  // policies say by now. The same id with anything else in it is kConflict (message_id_conflict).
+  // policies and names say by now. The same id with anything else in it is kConflict
+  // (message_id_conflict).
   boost::asio::awaitable<Result<Delivery>> Send(Draft draft);
 
   // The same, where more is written in the transaction of the message: `also` runs once the message
@@ -107,8 +115,11 @@ class Mail {
   // What Send() would do with it now; nothing is written.
   struct Judgement {
     std::optional<Delivery> first = {};  // it repeats a request that was answered so
+    std::string sender = {};             // its id
     domain::Addresses received = {};
     domain::Addresses denied = {};
+    std::vector<domain::KnownRecipient> known = {};
+    std::vector<domain::UnknownRecipient> unknown = {};
   };
   boost::asio::awaitable<Result<Judgement>> Judge(Draft draft);
 

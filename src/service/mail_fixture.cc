@@ -110,10 +110,13 @@ void MailTest::RegisterAll(const std::vector<NewAgent>& agents) {
                                        {.id = agent.id,
                                         .project = agent.project,
                                         .session_id = agent.id,
-                                        .name = agent.id,
-                                        .policies = {.mail = agent.policy}},
+                                        .name = agent.name.empty() ? agent.id : agent.name,
+                                        .policies = {.mail = agent.policy},
+                                        .last_seen = agent.last_seen},
                                        hash));
       }
+      storage_->inbox_names().Registered(agent.project, agent.id,
+                                         agent.name.empty() ? agent.id : agent.name, 0);
       for (const std::string& contact : agent.contacts) {
         IL_TRY_VOID(store::AddContact(tx, agent.id, contact, {}));
       }

@@ -49,6 +49,8 @@ class MailTest : public ::testing::Test {
     domain::ContactPolicy policy = domain::ContactPolicy::kOpen;
     Texts contacts = {};
     std::string project = "p";
+    std::string name = {};  // empty = the id
+    Timestamp last_seen = {};
   };
   void Register(const NewAgent& agent) { RegisterAll({agent}); }
   void RegisterAll(const std::vector<NewAgent>& agents);

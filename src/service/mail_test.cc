@@ -324,7 +324,7 @@ TEST_F(SendTest, WhatNobodyWantsIsRefusedAndLeavesNoTrace) {
   const auto sent = Send(draft);
   ASSERT_TRUE(sent.ok());
   EXPECT_TRUE(sent->refused());
-  EXPECT_EQ(*sent, (Delivery{.denied = {"a", "b"}}));
+  EXPECT_EQ(*sent, (Delivery{.denied = {"a", "b"}, .known = {{"a", "a", "a"}, {"b", "b", "b"}}}));
   EXPECT_EQ(Count(kEvents), 0);
   EXPECT_EQ(Count(kMessages), 0);
   EXPECT_THAT(Rows(kThreads), IsEmpty());

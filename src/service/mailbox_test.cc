@@ -102,6 +102,31 @@ TEST_F(PollingTest, AnInboxOfEveryProjectIsAlwaysRead) {
   EXPECT_THAT(ReadInbox({.agent = "a", .limit = 10}), ElementsAre("m1"));
 }
 
+TEST_F(PollingTest, MailUnderABareNameIsReadWithTheAgentsOwnAndThenKnown) {
+  ASSERT_TRUE(SendTo("ann", "m1").ok());
+  Register({.id = "a", .name = "ann"});
+  EXPECT_THAT(Poll(0), ElementsAre("m1"));
+  const auto own = SendTo("ann", "m2");
+  EXPECT_THAT(own->received, ElementsAre("a"));
+  EXPECT_THAT(Poll(0), ElementsAre("m1", "m2"));
+  EXPECT_THAT(Poll(0, 1), ElementsAre("m1"));
+  EXPECT_EQ(ReadsOf(own->cursor), 0U) << "both inboxes are known to end there";
+  // As a letter to a holder is put there, whoever has the name by then.
+  storage_->inboxes().Delivered("p", "ann", own->cursor + 1);
+  EXPECT_EQ(ReadsOf(own->cursor), 1U);
+}
+
+TEST_F(PollingTest, AnInboxByNameIsAlwaysRead) {
+  const auto by_name = [this] { return ReadInbox({.project = "p", .agent = "ann", .limit = 9}); };
+  ASSERT_TRUE(SendTo("ann", "m1").ok());
+  EXPECT_THAT(by_name(), ElementsAre("m1"));
+  Register({.id = "a", .name = "ann"});
+  ASSERT_TRUE(SendTo("a", "m2").ok());
+  EXPECT_THAT(by_name(), ElementsAre("m1", "m2"));
+  Deregister("a");
+  EXPECT_THAT(by_name(), ElementsAre("m1")) << "nobody has the name";
+}
+
 // The inbox is forgotten between the delivery and the commit, and read in between.
 TEST_F(PollingTest, AMessageIsSeenThoughItsInboxWasForgottenBeforeTheCommit) {
   Storage small(*database_, system_clock_, {.inboxes_max = 2});

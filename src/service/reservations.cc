@@ -12,6 +12,7 @@
 #include "domain/text.h"
 #include "events/frame.h"
 #include "glob/product.h"
+#include "service/address.h"
 #include "service/await.h"
 #include "service/grant.h"
 #include "service/signal.h"
@@ -177,28 +178,66 @@ class Reservations::Attempt {
     return std::shared_ptr<const Claims>(std::move(claims));
   }
 
+  // The claims with the id of the agent for its name: looked up by the first transaction, so that
+  // what is compared beside the write lock is that of the same agent.
+  class Resolve {
+   public:
+    Resolve(Reservations& owner, std::shared_ptr<const Claims> claims)
+        : owner_(owner), claims_(std::move(claims)) {}
+
+    Result<std::shared_ptr<const Claims>> Run(db::Connection& connection, Timestamp now) const {
+      if (*by_id_) return *by_id_;
+      const std::string& text = claims_->agent;
+      Storage& storage = owner_.storage_;
+      IL_TRY(std::string agent, storage.addresses().IdOf(connection, claims_->project, text, now));
+      *by_id_ = claims_;
+      if (agent == text) return *by_id_;
+      storage.signs().Seen({.agent = agent, .project = claims_->project});
+      auto named = std::make_shared<Claims>(*claims_);
+      named->agent = std::move(agent);
+      *by_id_ = std::move(named);
+      return *by_id_;
+    }
+
+   private:
+    Reservations& owner_;
+    const std::shared_ptr<const Claims> claims_;
+    const std::shared_ptr<std::shared_ptr<const Claims>> by_id_ =
+        std::make_shared<std::shared_ptr<const Claims>>();
+  };
+
   static awaitable<Result<Tried>> Try(Reservations& owner, std::shared_ptr<const Claims> claims,
                                       Turn turn) {
-    auto write = [&owner, claims, turn](db::Transaction& tx,
-                                        const GrantRules& rules) -> Result<Tried> {
-      Standing standing;
-      if (turn.waits) {
-        IL_TRY(standing, FindStanding(tx.connection(), claims->agent));
-      }
-      if (turn.must_live && standing.left) return HasLeft(claims->agent);
-      // Inside, where writes stand in line: whoever joined before this moment comes first, and what
-      // ran out while this write stood in line holds no more.
-      const auto earlier = owner.waits_.Before(claims->project, turn.ticket);
-      IL_TRY(Tried tried, TryGrant(tx, *claims, rules, earlier, turn.refusal));
-      tried.standing = standing;
+    const Resolve resolve(owner, claims);
+    auto write = [&owner, claims, turn, resolve](db::Transaction& tx,
+                                                 const GrantRules& rules) -> Result<Tried> {
+      IL_TRY(const auto by_id, resolve.Run(tx.connection(), rules.now));
+      IL_TRY(Tried tried, TryNow(owner, tx, *by_id, turn, rules));
+      if (by_id->agent != claims->agent) tried.agent = by_id->agent;
       return tried;
     };
-    auto look = [claims](db::Connection& connection, const GrantRules& rules,
-                         glob::Budget& budget) {
-      return FindInTheWay(connection, *claims, rules, budget);
+    auto look = [resolve](db::Connection& connection, const GrantRules& rules,
+                          glob::Budget& budget) -> Result<std::vector<Conflict>> {
+      IL_TRY(const auto by_id, resolve.Run(connection, rules.now));
+      return FindInTheWay(connection, *by_id, rules, budget);
     };
     const std::int64_t steps = claims->steps;
     return owner.Decide(steps, std::move(write), std::move(look));
+  }
+
+  static Result<Tried> TryNow(Reservations& owner, db::Transaction& tx, const Claims& claims,
+                              const Turn& turn, const GrantRules& rules) {
+    Standing standing;
+    if (turn.waits) {
+      IL_TRY(standing, FindStanding(tx.connection(), claims.agent));
+    }
+    if (turn.must_live && standing.left) return HasLeft(claims.agent);
+    // Inside, where writes stand in line: whoever joined before this moment comes first, and what
+    // ran out while this write stood in line holds no more.
+    const auto earlier = owner.waits_.Before(claims.project, turn.ticket);
+    IL_TRY(Tried tried, TryGrant(tx, claims, rules, earlier, turn.refusal));
+    tried.standing = standing;
+    return tried;
   }
 
   struct Patience {
@@ -326,6 +365,28 @@ awaitable<Result<Tried>> Reservations::Decide(std::int64_t steps, WriteFn write,
   co_return co_await under_lock(std::move(rest));
 }
 
+Result<Reservations::Ref> Reservations::ById(db::Connection& connection, Ref ref) const {
+  AddressBook& book = storage_.addresses();
+  IL_TRY(const bool is_name, book.IsName(connection, ref.agent));
+  if (!is_name) return ref;
+  IL_TRY(const auto found, store::FindReservation(connection, ref.id));
+  const bool here = found && (!ref.project || *ref.project == found->project);
+  // What an agent holds under the very text, since nobody had the name then, is its own.
+  if (!here || found->agent == ref.agent) return ref;
+  IL_TRY(ref.agent, book.IdOf(connection, found->project, ref.agent, clock_.Now()));
+  return ref;
+}
+
+Reservations::ResolvedRef Reservations::ResolveOnce(Ref ref) const {
+  return [this, ref = std::move(ref), known = std::make_shared<std::optional<Ref>>()](
+             db::Connection& connection) -> Result<Ref> {
+    if (!*known) {
+      IL_TRY(*known, ById(connection, ref));
+    }
+    return **known;
+  };
+}
+
 // Takes back what the claims were granted, unless the agent has asked for it again since. If that
 // fails `tries` times it is left to run out.
 void Reservations::Undo(const std::shared_ptr<const Claims>& claims, int tries) {
@@ -395,6 +456,11 @@ awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {
     }
   }
   if (!tried.ok()) co_return std::move(tried).error();
+  if (!tried->agent.empty()) {  // from now on it is called by its id
+    auto by_id = std::make_shared<Claims>(*claims);
+    by_id->agent = tried->agent;
+    claims = std::move(by_id);
+  }
   const Attempt::Patience how = {patience, reach, tried->standing};
   const bool in_the_way = std::holds_alternative<Refused>(tried->verdict);
   Verdict verdict = Hear(*std::move(tried));
@@ -409,11 +475,13 @@ awaitable<Result<std::vector<Conflict>>> Reservations::Check(Question question) 
   IL_CO_TRY(glob::Pattern pattern, store::ParseClaim(question.pattern, question.literal));
   glob::Budget whole;
   if (!whole.Spend(pattern.parse_steps())) co_return glob::TooComplex();
-  auto find = [question = std::move(question), pattern = std::move(pattern), rules = Rules({}),
-               whole](db::Connection& connection) {
+  auto find = [&book = storage_.addresses(), question = std::move(question),
+               pattern = std::move(pattern), rules = Rules({}),
+               whole](db::Connection& connection) -> Result<std::vector<Conflict>> {
     glob::Budget budget = whole;
-    return store::FindConflicts(connection,
-                                {question.project, question.except_agent, pattern, question.access},
+    IL_TRY(const std::string except,
+           book.IdOf(connection, question.project, question.except_agent, rules.now));
+    return store::FindConflicts(connection, {question.project, except, pattern, question.access},
                                 rules.holders(), budget);
   };
   co_return co_await AwaitRead<std::vector<Conflict>>(storage_, std::move(find));
@@ -429,13 +497,16 @@ awaitable<Result<Reservation>> Reservations::Get(Ref ref) {
 }
 
 awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64_t ttl_minutes) {
-  auto renew = [ref, lease = domain::LeaseFor(ttl_minutes)](db::Transaction& tx,
-                                                            const GrantRules& rules) {
-    return RenewReservation(tx, ref, lease, rules);
+  const auto by_id = ResolveOnce(ref);
+  auto renew = [by_id, lease = domain::LeaseFor(ttl_minutes)](
+                   db::Transaction& tx, const GrantRules& rules) -> Result<Tried> {
+    IL_TRY(const Ref own, by_id(tx.connection()));
+    return RenewReservation(tx, own, lease, rules);
   };
-  auto look = [ref = std::move(ref)](db::Connection& connection, const GrantRules& rules,
-                                     glob::Budget& budget) {
-    return FindInTheWayOfRenewal(connection, ref, rules, budget);
+  auto look = [by_id](db::Connection& connection, const GrantRules& rules,
+                      glob::Budget& budget) -> Result<std::vector<Conflict>> {
+    IL_TRY(const Ref own, by_id(connection));
+    return FindInTheWayOfRenewal(connection, own, rules, budget);
   };
   IL_CO_TRY(Tried tried,
             co_await Decide(glob::Budget::kStepsDefault, std::move(renew), std::move(look)));
@@ -449,12 +520,18 @@ awaitable<Result<Reservations::Verdict>> Reservations::Renew(Ref ref, std::int64
 awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::string to_agent) {
   IL_CO_TRY_VOID(CheckAgent("to_agent", to_agent, limits_));
   std::string id = ref.id;
-  auto transfer = [ref, to_agent](db::Transaction& tx, const GrantRules& rules) {
-    return TransferReservation(tx, ref, to_agent, rules);
+  const auto by_id = ResolveOnce(ref);
+  const auto receiver = ResolveOnce({.id = ref.id, .project = ref.project, .agent = to_agent});
+  auto transfer = [by_id, receiver](db::Transaction& tx, const GrantRules& rules) -> Result<Tried> {
+    IL_TRY(const Ref own, by_id(tx.connection()));
+    IL_TRY(const Ref to, receiver(tx.connection()));
+    return TransferReservation(tx, own, to.agent, rules);
   };
-  auto look = [ref = std::move(ref), to_agent = std::move(to_agent)](
-                  db::Connection& connection, const GrantRules& rules, glob::Budget& budget) {
-    return FindInTheWayOfTransfer(connection, ref, to_agent, rules, budget);
+  auto look = [by_id, receiver](db::Connection& connection, const GrantRules& rules,
+                                glob::Budget& budget) -> Result<std::vector<Conflict>> {
+    IL_TRY(const Ref own, by_id(connection));
+    IL_TRY(const Ref to, receiver(connection));
+    return FindInTheWayOfTransfer(connection, own, to.agent, rules, budget);
   };
   Result<Tried> tried =
       co_await Decide(glob::Budget::kStepsDefault, std::move(transfer), std::move(look));
@@ -467,8 +544,9 @@ awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::st
 
 awaitable<Result<void>> Reservations::Release(Ref ref) {
   std::string id = ref.id;
-  auto release = [this, ref = std::move(ref)](db::Transaction& tx) {
-    return ReleaseReservation(tx, ref, clock_.Now());
+  auto release = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Reservation> {
+    IL_TRY(const Ref by_id, ById(tx.connection(), ref));
+    return ReleaseReservation(tx, by_id, clock_.Now());
   };
   co_return co_await End(std::move(id), std::move(release));
 }
@@ -489,19 +567,22 @@ awaitable<Result<void>> Reservations::ForceRelease(Ref ref, std::string reason) 
   IL_CO_TRY_VOID(CheckAgent("X-Agent-ID", ref.agent, limits_));
   std::string id = ref.id;
   auto release = [this, ref = std::move(ref), reason = std::move(reason),
-                  message_id = uuids_.Next().Text()](db::Transaction& tx) {
-    return ForceReleaseReservation(tx, ref, reason, message_id, Rules({}), storage_.inboxes());
+                  message_id = uuids_.Next().Text()](db::Transaction& tx) -> Result<Reservation> {
+    IL_TRY(const Ref by_id, ById(tx.connection(), ref));
+    return ForceReleaseReservation(tx, by_id, reason, message_id, Rules({}), storage_.inboxes());
   };
   co_return co_await End(std::move(id), std::move(release));
 }
 
-awaitable<Result<std::vector<Reservation>>> Reservations::ListOfAgent(
-    std::optional<std::string> project, std::string agent) {
-  auto list = [project = std::move(project), agent = std::move(agent),
-               max = limits_.reservations_listed_max](db::Connection& connection) {
-    return store::ListOfAgent(connection, project, agent, max);
+awaitable<Result<std::vector<Reservation>>> Reservations::ListOfAgent(Owner owner) {
+  using Found = std::vector<Reservation>;
+  auto list = [this, owner = std::move(owner),
+               max = limits_.reservations_listed_max](db::Connection& connection) -> Result<Found> {
+    IL_TRY(const std::string id,
+           storage_.addresses().IdOf(connection, owner.named_in, owner.agent, clock_.Now()));
+    return store::ListOfAgent(connection, owner.project, id, max);
   };
-  co_return co_await AwaitRead<std::vector<Reservation>>(storage_, std::move(list));
+  co_return co_await AwaitRead<Found>(storage_, std::move(list));
 }
 
 awaitable<Result<std::vector<Reservation>>> Reservations::ListOfProject(std::string project) {

@@ -48,6 +48,8 @@ class Reservations {
   Reservations(Storage& storage, Clock& clock, UuidMaker& uuids, const Limits& limits,
                Options options);
 
+  // Agents are named by id, or by a name of the project as AddressBook says; kConflict
+  // (ambiguous_recipient).
   struct Wish {
     std::string project;
     std::string agent;
@@ -111,8 +113,12 @@ class Reservations {
   boost::asio::awaitable<Result<void>> ForceRelease(Ref ref, std::string reason);
 
   // Of an agent, all of them; else of a project, the active ones. The newest first.
-  boost::asio::awaitable<Result<std::vector<domain::Reservation>>> ListOfAgent(
-      std::optional<std::string> project, std::string agent);
+  struct Owner {
+    std::string agent;
+    std::optional<std::string> project = {};   // nothing = wherever they are
+    std::optional<std::string> named_in = {};  // the project in which `agent` is a name
+  };
+  boost::asio::awaitable<Result<std::vector<domain::Reservation>>> ListOfAgent(Owner owner);
   boost::asio::awaitable<Result<std::vector<domain::Reservation>>> ListOfProject(
       std::string project);
 
@@ -147,6 +153,11 @@ class Reservations {
   // the rest of `steps`, and `write` again, for which only what was granted since is left.
   boost::asio::awaitable<Result<Tried>> Decide(std::int64_t steps, WriteFn write, LookFn look);
   boost::asio::awaitable<Result<Effort>> Look(std::int64_t steps, LookFn look);
+  // The same with the id of the agent for its name, which is one of the reservation's project.
+  Result<Ref> ById(db::Connection& connection, Ref ref) const;
+  // ById() of the first call, again in each later one.
+  using ResolvedRef = std::function<Result<Ref>(db::Connection&)>;
+  ResolvedRef ResolveOnce(Ref ref) const;
   Result<void> CheckTexts(const Wish& wish) const;
   void PublishConflict(const Claims& claims, const Refused& refused) const;
   void Undo(const std::shared_ptr<const Claims>& claims, int tries = 2);

@@ -330,7 +330,7 @@ TEST_F(HoldersTest, WhatIsGrantedToOneThatHasHungUpIsTakenBack) {
       EXPECT_EQ(gone.get().error().code(), Errc::kCancelled);
     }
     EXPECT_TRUE(std::holds_alternative<Granted>(next.get().value()));
-    const auto of_a = Run(reservations.ListOfAgent("p", "a")).value();
+    const auto of_a = Run(reservations.ListOfAgent({.agent = "a", .project = "p"})).value();
     EXPECT_TRUE(of_a.at(0).released_at);
     EXPECT_THAT(LastEvents(3),
                 ElementsAre("reservation.created", "reservation.released", "reservation.created"));

@@ -506,7 +506,7 @@ TEST_F(ReservationsServiceTest, WhatIsTooMuchToCompareIsRefusedAndWritesNothing)
   ASSERT_FALSE(checked.ok());
   EXPECT_EQ(checked.error().slug(), "pattern_too_complex");
   EXPECT_THAT(Events(), ElementsAre("reservation.created"));
-  EXPECT_THAT(Run(reservations_.ListOfAgent("p", "a")).value(), IsEmpty());
+  EXPECT_THAT(Run(reservations_.ListOfAgent({.agent = "a", .project = "p"})).value(), IsEmpty());
 }
 
 // b waits for much that is far from what a asks for, but takes long to tell from it, and for that.
@@ -521,7 +521,7 @@ TEST_F(ReservationsServiceTest, WhatIsTooMuchToCompareWithThoseWhoWaitIsRefused)
   const auto refused = Run(roomy.Reserve(Wish("a", {"*" + std::string(3900, 'x') + "*"})));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().slug(), "pattern_too_complex");
-  EXPECT_THAT(Run(roomy.ListOfAgent("p", "a")).value(), IsEmpty());
+  EXPECT_THAT(Run(roomy.ListOfAgent({.agent = "a", .project = "p"})).value(), IsEmpty());
   roomy.StopWaits();
   EXPECT_FALSE(waiting.get().ok());
 }

@@ -65,6 +65,7 @@ Storage::Storage(db::Database& database, Clock& clock, Options options)
       write_guard_(write_breaker_, retry_),
       inboxes_(options.inboxes_max),
       signs_(clock),
+      addresses_(options.addresses, signs_),
       in_place_(std::move(options.in_place)) {}
 
 Storage::Call Storage::Read(ReadFn fn, Done done) {

@@ -13,7 +13,9 @@
 #include "resilience/breaker.h"
 #include "resilience/guard.h"
 #include "resilience/retry.h"
+#include "service/address.h"
 #include "service/inbox_marks.h"
+#include "service/inbox_names.h"
 #include "service/signs_of_life.h"
 
 namespace interlock::service {
@@ -56,6 +58,7 @@ class Storage {
     resilience::Retry::Random random = resilience::SystemRandom();
     std::size_t inboxes_max = InboxMarks::kInboxesMax;
     std::function<bool()> in_place = nullptr;  // false: the database is not where it was opened
+    AddressBook::Options addresses = {};
   };
 
   // Both must outlive it.
@@ -87,9 +90,14 @@ class Storage {
   InboxMarks& inboxes() { return inboxes_; }
   // Whether that may be answered: not for a database that was removed or replaced.
   bool in_place() const { return !in_place_ || in_place_(); }
+  // Whoever registers an agent tells it.
+  InboxNames& inbox_names() { return inbox_names_; }
 
   // When agents were last seen, beyond what is stored.
   SignsOfLife& signs() { return signs_; }
+
+  // Which agent a text means.
+  AddressBook& addresses() { return addresses_; }
 
   // The worse of both: open, then half-open, then closed.
   resilience::Breaker::State breaker_state() const;
@@ -114,7 +122,9 @@ class Storage {
   resilience::Guard read_guard_;
   resilience::Guard write_guard_;
   InboxMarks inboxes_;
+  InboxNames inbox_names_;
   SignsOfLife signs_;
+  AddressBook addresses_;
   const std::function<bool()> in_place_;
 };
 

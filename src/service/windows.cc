@@ -9,6 +9,7 @@
 #include "auth/sha256.h"
 #include "domain/envelope.h"
 #include "domain/text.h"
+#include "service/address.h"
 #include "service/await.h"
 #include "service/storage.h"
 #include "store/agents.h"
@@ -35,15 +36,18 @@ struct Putting {
   bool agent_of_project = false;
 };
 
+// The token says whose window it is; an agent may call itself by its id or its name.
 Result<Window> WriteWindow(db::Transaction& tx, const Putting& putting) {
-  const Window& window = putting.window;
+  Window window = putting.window;
   IL_TRY(const auto owner,
          store::FindAgentByToken(tx.connection(), std::as_bytes(std::span(putting.token))));
-  if (owner != window.agent_id) return TokenMismatch();
-  if (putting.agent_of_project) {
-    IL_TRY(const auto agent, store::FindAgent(tx.connection(), window.agent_id));
-    if (!agent || agent->project != window.project) return TokenMismatch();
+  if (!owner) return TokenMismatch();
+  if (owner->id != window.agent_id) {
+    IL_TRY(const store::TextUse use, store::FindTextUse(tx.connection(), window.agent_id));
+    if (use.is_id || owner->name != window.agent_id) return TokenMismatch();
+    window.agent_id = owner->id;
   }
+  if (putting.agent_of_project && owner->project != window.project) return TokenMismatch();
   return store::PutWindow(tx, window);
 }
 
@@ -139,8 +143,9 @@ awaitable<Result<void>> Windows::Expire(std::string project, std::string uuid,
 awaitable<Result<Windows::PokePage>> Windows::PendingPokes(std::string project, std::string agent) {
   auto start = [this, project = std::move(project),
                 agent = std::move(agent)](Storage::DoneWith<PokePage> done) mutable {
-    auto read = [project = std::move(project), agent = std::move(agent),
-                 limits = limits_](db::Connection& connection) -> Result<PokePage> {
+    auto read = [&book = storage_.addresses(), project = std::move(project),
+                 agent = std::move(agent), limits = limits_,
+                 now = clock_.Now()](db::Connection& connection) -> Result<PokePage> {
       PokePage page;
       const auto pokes_max = static_cast<std::size_t>(limits.pokes_listed_max);
       std::size_t bytes = 0;
@@ -149,12 +154,20 @@ awaitable<Result<Windows::PokePage>> Windows::PendingPokes(std::string project, 
         if (page.more) return;
         page.pokes.push_back({.message_id = std::string(poke.message_id),
                               .sender = std::string(poke.sender),
-                              .text = domain::Envelope(poke.sender, "", poke.body),
+                              .sender_name = std::string(poke.sender_name),
+                              .thread_id = std::string(poke.thread_id),
+                              .text = domain::Envelope(poke.sender, poke.thread_id, poke.body),
                               .created_at = poke.created_at});
         bytes += page.pokes.back().text.size();
       };
-      IL_TRY_VOID(
-          store::ListPendingPokes(connection, project, agent, limits.pokes_listed_max + 1, take));
+      IL_TRY(const AddressBook::Owner owner, book.OwnerOf(connection, project, agent, now));
+      const auto list = [&](const std::string& recipient) {
+        return store::ListPendingPokes(connection, project, recipient, limits.pokes_listed_max + 1,
+                                       take);
+      };
+      // Those under its name came first: before it had registered.
+      if (owner.also) IL_TRY_VOID(list(owner.also->name));
+      if (!page.more) IL_TRY_VOID(list(owner.agent));
       return page;
     };
     return storage_.Read<PokePage>(std::move(read), std::move(done));
@@ -164,9 +177,14 @@ awaitable<Result<Windows::PokePage>> Windows::PendingPokes(std::string project, 
 
 awaitable<Result<void>> Windows::Surface(std::string project, std::string agent,
                                          std::string message_id) {
-  auto write = [project = std::move(project), agent = std::move(agent), id = std::move(message_id),
+  auto write = [&book = storage_.addresses(), project = std::move(project),
+                agent = std::move(agent), id = std::move(message_id),
                 now = clock_.Now()](db::Transaction& tx) -> Result<void> {
-    IL_TRY_VOID(store::SurfacePoke(tx, project, agent, id, now));
+    IL_TRY(const AddressBook::Owner owner, book.OwnerOf(tx.connection(), project, agent, now));
+    IL_TRY(const bool surfaced, store::SurfacePoke(tx, project, owner.agent, id, now));
+    if (!surfaced && owner.also) {
+      IL_TRY_VOID(store::SurfacePoke(tx, project, owner.also->name, id, now));
+    }
     return {};
   };
   auto start = [this, write = std::move(write)](Storage::Done done) mutable {

@@ -28,7 +28,7 @@ class Windows {
   struct Registration {
     std::string project = {};
     std::string uuid = {};
-    std::string agent_id = {};
+    std::string agent_id = {};      // or its name
     Secret token = {};              // the agent's own, given when it registered
     std::string display_name = {};  // empty = the agent's id
     std::string tmux_target = {};   // empty = none
@@ -48,15 +48,18 @@ class Windows {
 
   struct Poke {
     std::string message_id;
-    std::string sender;
-    std::string text;  // the message in its envelope
+    std::string sender;       // its id, if it is registered
+    std::string sender_name;  // empty when it is not
+    std::string thread_id;    // empty: the message is in none
+    std::string text;         // the message in its envelope
     Timestamp created_at;
   };
   struct PokePage {
     std::vector<Poke> pokes;
     bool more = false;  // others wait, and come when these were surfaced
   };
-  // Messages that were to be put before the agent and were not, oldest first; a page of them.
+  // Messages that were to be put before the agent and were not, oldest first; a page of them. Here
+  // and below, `agent` is an id or a name (AddressBook).
   boost::asio::awaitable<Result<PokePage>> PendingPokes(std::string project, std::string agent);
   // The agent has seen it. Repeating it, and a message that waits for nothing, are fine.
   boost::asio::awaitable<Result<void>> Surface(std::string project, std::string agent,

@@ -28,11 +28,32 @@ constexpr db::Sql kFindBySession =
 
 // agents_by_token.
 constexpr db::Sql kFindByToken =
-    "SELECT id FROM agents WHERE token_hash = ?1 AND deregistered_at IS NULL";
+    "SELECT id, project, name, last_seen, 1 FROM agents "
+    "WHERE token_hash = ?1 AND deregistered_at IS NULL";
 
 // agents_by_name.
-constexpr db::Sql kFindByName =
+constexpr db::Sql kIsNameTaken =
     "SELECT 1 FROM agents WHERE project = ?1 AND name = ?2 AND deregistered_at IS NULL LIMIT 1";
+
+// agents' primary key.
+constexpr db::Sql kFindCard =
+    "SELECT id, project, name, last_seen, deregistered_at IS NULL FROM agents WHERE id = ?1";
+
+// agents_by_name, read from its end.
+constexpr db::Sql kFindByName =
+    "SELECT id, project, name, last_seen, 1 FROM agents "
+    "WHERE name = ?1 AND project = ?2 AND deregistered_at IS NULL "
+    "ORDER BY last_seen DESC, id DESC LIMIT ?3";
+
+// agents_by_name; those of all projects are sorted.
+constexpr db::Sql kFindByNameAnywhere =
+    "SELECT id, project, name, last_seen, 1 FROM agents "
+    "WHERE name = ?1 AND deregistered_at IS NULL ORDER BY last_seen DESC, id DESC LIMIT ?2";
+
+// agents' primary key; agents_by_name.
+constexpr db::Sql kFindTextUse =
+    "SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1), "
+    "EXISTS (SELECT 1 FROM agents WHERE name = ?1 AND deregistered_at IS NULL)";
 
 // agents_living, read from its end; the id, which every index ends with, settles equal times.
 constexpr db::Sql kListProject =
@@ -94,10 +115,25 @@ constexpr db::Sql kSetDeregistered =
     "UPDATE agents SET status = ?2, deregistered_at = ?3 WHERE id = ?1";
 
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kFindById),        IL_SQL(kFindBySession),  IL_SQL(kFindByToken),   IL_SQL(kFindByName),
-    IL_SQL(kListProject),     IL_SQL(kListAll),        IL_SQL(kCountSeen),     IL_SQL(kInsert),
-    IL_SQL(kReplace),         IL_SQL(kRecordSighting), IL_SQL(kSetMetadata),   IL_SQL(kSetPolicies),
-    IL_SQL(kSetDeregistered), IL_SQL(kFindLastSeen),   IL_SQL(kRaiseLastSeen),
+    IL_SQL(kFindById),
+    IL_SQL(kFindBySession),
+    IL_SQL(kFindByToken),
+    IL_SQL(kIsNameTaken),
+    IL_SQL(kFindCard),
+    IL_SQL(kFindByName),
+    IL_SQL(kFindByNameAnywhere),
+    IL_SQL(kFindTextUse),
+    IL_SQL(kListProject),
+    IL_SQL(kListAll),
+    IL_SQL(kCountSeen),
+    IL_SQL(kInsert),
+    IL_SQL(kReplace),
+    IL_SQL(kRecordSighting),
+    IL_SQL(kSetMetadata),
+    IL_SQL(kSetPolicies),
+    IL_SQL(kSetDeregistered),
+    IL_SQL(kFindLastSeen),
+    IL_SQL(kRaiseLastSeen),
 };
 
 // The column, which only we write, as what it was made of.
@@ -192,6 +228,15 @@ class LivingList {
   std::size_t next_ = 0;  // of fresh_
 };
 
+// The columns of kFindCard.
+AgentCard CardFrom(const db::Row& row) {
+  return {.id = row.String(0),
+          .project = row.String(1),
+          .name = row.String(2),
+          .last_seen = {row.Int(3)},
+          .living = row.Bool(4)};
+}
+
 // Runs kInsert or kReplace, whose parameters are the same.
 Result<void> Put(db::Transaction& tx, const db::Sql& sql, const domain::Agent& agent,
                  db::Blob token_hash) {
@@ -220,9 +265,8 @@ Result<std::optional<domain::Agent>> FindAgent(db::Connection& connection, std::
   return found;
 }
 
-Result<std::optional<std::string>> FindAgentByToken(db::Connection& connection,
-                                                    db::Blob token_hash) {
-  return connection.One(kFindByToken, [](const db::Row& row) { return row.String(0); }, token_hash);
+Result<std::optional<AgentCard>> FindAgentByToken(db::Connection& connection, db::Blob token_hash) {
+  return connection.One(kFindByToken, CardFrom, token_hash);
 }
 
 Result<std::optional<SessionOwner>> FindSession(db::Connection& connection,
@@ -243,10 +287,35 @@ Result<std::optional<SessionOwner>> FindSession(db::Connection& connection,
   return found;
 }
 
+Result<std::optional<AgentCard>> FindCard(db::Connection& connection, std::string_view id) {
+  return connection.One(kFindCard, CardFrom, id);
+}
+
+Result<std::vector<AgentCard>> FindByName(db::Connection& connection,
+                                          std::optional<std::string_view> project,
+                                          std::string_view name, std::int64_t limit) {
+  std::vector<AgentCard> cards;
+  const auto take = [&cards](const db::Row& row) { cards.push_back(CardFrom(row)); };
+  if (project) {
+    IL_TRY_VOID(connection.ForEach(kFindByName, take, name, *project, limit));
+  } else {
+    IL_TRY_VOID(connection.ForEach(kFindByNameAnywhere, take, name, limit));
+  }
+  return cards;
+}
+
+Result<TextUse> FindTextUse(db::Connection& connection, std::string_view text) {
+  const auto use = [](const db::Row& row) {
+    return TextUse{.is_id = row.Bool(0), .is_name = row.Bool(1)};
+  };
+  IL_TRY(const auto found, connection.One(kFindTextUse, use, text));
+  return found.value_or(TextUse{});
+}
+
 Result<bool> IsNameTaken(db::Connection& connection, std::string_view project,
                          std::string_view name) {
   IL_TRY(const auto taken,
-         connection.One(kFindByName, [](const db::Row&) { return true; }, project, name));
+         connection.One(kIsNameTaken, [](const db::Row&) { return true; }, project, name));
   return taken.has_value();
 }
 

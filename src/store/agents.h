@@ -26,10 +26,6 @@ namespace interlock::store {
 // Living or deregistered.
 Result<std::optional<domain::Agent>> FindAgent(db::Connection& connection, std::string_view id);
 
-// The id of the living agent whose token has this hash.
-Result<std::optional<std::string>> FindAgentByToken(db::Connection& connection,
-                                                    db::Blob token_hash);
-
 // The agent, living or deregistered, that a session of a project belongs to.
 struct SessionOwner {
   domain::Agent agent;
@@ -39,6 +35,35 @@ Result<std::optional<SessionOwner>> FindSession(db::Connection& connection,
                                                 std::string_view project,
                                                 std::string_view session_id,
                                                 std::optional<db::Blob> shown_token_hash);
+
+// An agent as far as addresses go.
+struct AgentCard {
+  std::string id;
+  std::string project;
+  std::string name;
+  Timestamp last_seen;
+  bool living = true;  // not deregistered
+
+  bool operator==(const AgentCard&) const = default;
+};
+
+// Living or deregistered.
+Result<std::optional<AgentCard>> FindCard(db::Connection& connection, std::string_view id);
+
+// The living agent whose token has this hash.
+Result<std::optional<AgentCard>> FindAgentByToken(db::Connection& connection, db::Blob token_hash);
+
+// The living agents of that name, the last seen first; at most `limit`.
+Result<std::vector<AgentCard>> FindByName(db::Connection& connection,
+                                          std::optional<std::string_view> project,
+                                          std::string_view name, std::int64_t limit);
+
+// How a text may address an agent.
+struct TextUse {
+  bool is_id = false;    // of an agent, living or deregistered
+  bool is_name = false;  // of a living agent, in any project
+};
+Result<TextUse> FindTextUse(db::Connection& connection, std::string_view text);
 
 // Does a living agent of the project have this name?
 Result<bool> IsNameTaken(db::Connection& connection, std::string_view project,

@@ -98,12 +98,12 @@ TEST_F(AgentsTest, NothingSentAndSomethingEmptyStayTwoThings) {
 TEST_F(AgentsTest, ATokenFindsItsAgentWhileThatLives) {
   Insert(Someone("a"), 1);
   Insert(Someone("b"), 2);
-  EXPECT_EQ(FindAgentByToken(connection(), HashOf(2)).value(), "b");
+  EXPECT_EQ(FindAgentByToken(connection(), HashOf(2)).value()->id, "b");
   EXPECT_EQ(FindAgentByToken(connection(), HashOf(3)).value(), std::nullopt);
   EXPECT_EQ(FindAgentByToken(connection(), db::Blob()).value(), std::nullopt);
   ASSERT_TRUE(Write<void>([](db::Transaction& tx) { return SetDeregistered(tx, "b", kNow); }).ok());
   EXPECT_EQ(FindAgentByToken(connection(), HashOf(2)).value(), std::nullopt);
-  EXPECT_EQ(FindAgentByToken(connection(), HashOf(1)).value(), "a");
+  EXPECT_EQ(FindAgentByToken(connection(), HashOf(1)).value()->id, "a");
 }
 
 TEST_F(AgentsTest, ASessionIsFoundInItsProjectOnlyAndKnowsItsToken) {
@@ -278,6 +278,56 @@ TEST_F(AgentsTest, AColumnThatIsNoJsonIsReportedAsCorrupt) {
     EXPECT_EQ(found.error().code(), Errc::kCorrupt);
     EXPECT_FALSE(ListAgents(connection(), "p", 10, sightings_, [](const domain::Agent&) {}).ok());
   }
+}
+
+TEST_F(AgentsTest, AgentsAreFoundByNameTheLastSeenFirst) {
+  domain::Agent one = Someone("1", kNow);
+  domain::Agent two = Someone("2", kNow + seconds(2));
+  domain::Agent other = Someone("3", kNow + seconds(1));
+  one.name = two.name = other.name = "ann";
+  other.project = "q";
+  Insert(one, 1);
+  Insert(two, 2);
+  Insert(other, 3);
+  const auto ids = [&](std::optional<std::string_view> project, std::int64_t limit) {
+    std::string all;
+    const auto found = FindByName(connection(), project, "ann", limit);
+    for (const AgentCard& card : found.value()) all += card.id;
+    return all;
+  };
+  EXPECT_EQ(ids("p", 9), "21");
+  EXPECT_EQ(ids("p", 1), "2");
+  EXPECT_EQ(ids("q", 9), "3");
+  EXPECT_EQ(ids("r", 9), "");
+  EXPECT_EQ(ids(std::nullopt, 9), "231");
+  ASSERT_TRUE(
+      Write<void>([&](db::Transaction& tx) { return SetDeregistered(tx, "2", kNow); }).ok());
+  EXPECT_EQ(ids("p", 9), "1");
+
+  const auto card = FindCard(connection(), "2").value();
+  ASSERT_TRUE(card.has_value());
+  EXPECT_EQ(card->name, "ann");
+  EXPECT_EQ(card->project, "p");
+  EXPECT_EQ(card->last_seen, kNow + seconds(2));
+  EXPECT_FALSE(card->living);
+  EXPECT_FALSE(FindCard(connection(), "ann").value().has_value());
+}
+
+TEST_F(AgentsTest, ATextIsAnIdANameBothOrNeither) {
+  domain::Agent one = Someone("1");
+  one.name = "ann";
+  Insert(one, 1);
+  domain::Agent two = Someone("2");
+  two.name = "1";
+  Insert(two, 2);
+  const auto use = [&](std::string_view text) {
+    const TextUse found = FindTextUse(connection(), text).value();
+    return std::string(found.is_id ? "id " : "") + (found.is_name ? "name" : "");
+  };
+  EXPECT_EQ(use("1"), "id name");
+  EXPECT_EQ(use("2"), "id ");
+  EXPECT_EQ(use("ann"), "name");
+  EXPECT_EQ(use("bob"), "");
 }
 
 }  // namespace

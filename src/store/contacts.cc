@@ -26,7 +26,8 @@ constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contac
 
 // agents' primary key. A list of ids is filled up by repeating the last one, in the shortest form
 // that holds it: SQLite sorts them all before it looks.
-#define IL_POLICIES "id, contact_policy, live_contact_policy, project FROM agents WHERE id IN "
+#define IL_POLICIES \
+  "id, contact_policy, live_contact_policy, project, name FROM agents WHERE id IN "
 constexpr std::size_t kIdsPerStatement = 64;
 constexpr db::Sql kPoliciesOfOne = "SELECT " IL_POLICIES "(?1)";
 constexpr db::Sql kPoliciesOf8 = "SELECT " IL_POLICIES "(?1,?2,?3,?4,?5,?6,?7,?8)";
@@ -37,9 +38,10 @@ constexpr db::Sql kPoliciesOf64 =
     "?49,?50,?51,?52,?53,?54,?55,?56,?57,?58,?59,?60,?61,?62,?63,?64)";
 #undef IL_POLICIES
 
-// The primary keys of agents, contacts and thread_members. ?1 = the recipient, ?2 = the sender.
+// The primary keys of agents, contacts and thread_members. ?1 = the recipient, ?2 = the sender, ?5
+// = the sender as it was sent.
 constexpr db::Sql kRelations =
-    "SELECT EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2), "
+    "SELECT EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id IN (?2, ?5)), "
     "EXISTS (SELECT 1 FROM thread_members "
     "WHERE project = ?3 AND thread_id = ?4 AND agent = id AND posted = 1), "
     "EXISTS (SELECT 1 FROM thread_members WHERE project = ?3 AND thread_id = ?4 AND agent = ?2) "
@@ -48,7 +50,7 @@ constexpr db::Sql kRelations =
 // agents_living, and contacts' primary key.
 constexpr db::Sql kAudienceFacts =
     "SELECT id, contact_policy, live_contact_policy, "
-    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id = ?2) "
+    "EXISTS (SELECT 1 FROM contacts WHERE agent_id = id AND contact_id IN (?2, ?3)) "
     "FROM agents WHERE project = ?1 AND deregistered_at IS NULL AND id <> ?2 "
     "ORDER BY last_seen, id";
 
@@ -104,7 +106,7 @@ Result<void> FindRelations(db::Connection& connection, const RecipientQuery& que
         facts.posted_in_thread = row.Bool(1);
         facts.sender_is_in_thread = row.Bool(2);
       },
-      facts.agent, query.sender, query.project, thread));
+      facts.agent, query.sender, query.project, thread, query.sender_text));
   return {};
 }
 
@@ -145,10 +147,14 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
     all.push_back({.agent = id});
   }
   const auto take = [&](const db::Row& row) {
-    if (query.agents_of && row.Text(3) != *query.agents_of) return Result<void>();
+    const bool hidden = query.agents_of && row.Text(3) != *query.agents_of;
     const auto [begin, end] = places.equal_range(row.Text(0));
     for (auto place = begin; place != end; ++place) {
       RecipientFacts& facts = all[place->second];
+      facts.is_id = true;
+      if (hidden) continue;
+      facts.project = row.Text(3);
+      facts.name = row.Text(4);
       facts.policies = PoliciesFrom(row);
       facts.registered = true;
     }
@@ -165,7 +171,8 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
 
 Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection,
                                                       std::string_view project,
-                                                      std::string_view sender) {
+                                                      std::string_view sender,
+                                                      std::string_view sender_text) {
   std::vector<RecipientFacts> all;
   IL_TRY_VOID(connection.ForEach(
       kAudienceFacts,
@@ -173,9 +180,10 @@ Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection
         all.push_back({.agent = row.String(0),
                        .policies = PoliciesFrom(row),
                        .registered = true,
+                       .is_id = true,
                        .sender_is_contact = row.Bool(3)});
       },
-      project, sender));
+      project, sender, sender_text));
   return all;
 }
 

@@ -34,8 +34,11 @@ std::string ContactJson(std::string_view contact_id);
 // What is known of one recipient of a message.
 struct RecipientFacts {
   std::string agent;
+  std::string name = {};           // of a registered one
+  std::string project = {};        // of a registered one
   domain::Policies policies = {};  // the defaults when nobody registered it
   bool registered = false;
+  bool is_id = false;  // of an agent, perhaps of a project that is not to be known
   // Looked up only where a policy asks for it: who is open to everybody has none of these.
   bool sender_is_contact = false;
   bool posted_in_thread = false;     // it has itself sent a message of that thread
@@ -46,8 +49,9 @@ struct RecipientFacts {
 // The message that the facts are asked for.
 struct RecipientQuery {
   std::string_view project;
-  std::string_view sender;
-  std::string_view thread_id = {};  // empty: it is in no thread
+  std::string_view sender;            // its id, if it is registered
+  std::string_view sender_text = {};  // as it was sent, which may be its name
+  std::string_view thread_id = {};    // empty: it is in no thread
   // Given: an agent of any other project is as one that nobody registered.
   std::optional<std::string_view> agents_of = {};
   bool live = true;  // false: the policies of live contact will not be looked at
@@ -63,7 +67,8 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
 // is in no thread.
 Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection,
                                                       std::string_view project,
-                                                      std::string_view sender);
+                                                      std::string_view sender,
+                                                      std::string_view sender_text);
 
 std::span<const db::NamedSql> ContactStatements();
 

@@ -10,32 +10,18 @@
 
 #include "store/agents.h"
 #include "store/store_fixture.h"
+#include "testing/counting_connection.h"
 
 namespace interlock::store {
 namespace {
 
 using domain::ContactPolicy;
 using Names = std::vector<std::string>;
+using testing::CountingConnection;
 
 constexpr db::Sql kJoinThread =
     "INSERT INTO thread_members (project, thread_id, agent, last_cursor, message_count, posted) "
     "VALUES (?1, ?2, ?3, 1, 1, ?4)";
-
-// Counts the statements that reach the database.
-class CountingConnection final : public db::Connection {
- public:
-  explicit CountingConnection(db::Connection& inner) : inner_(inner) {}
-  Result<std::int64_t> Execute(const db::Sql& sql, std::span<const db::Value> values,
-                               const OnRow& on_row) override {
-    ++count;
-    return inner_.Execute(sql, values, on_row);
-  }
-  std::int64_t last_inserted() const override { return inner_.last_inserted(); }
-  int count = 0;
-
- private:
-  db::Connection& inner_;
-};
 
 class ContactsTest : public StoreTest {
  protected:

@@ -253,6 +253,45 @@ TEST_F(InboxTest, WhatIsInAllProjectsIsMergedWithoutSorting) {
   EXPECT_EQ(plan.find("TEMP B-TREE"), std::string::npos) << plan;
 }
 
+TEST_F(InboxTest, MailUnderABareNameIsMergedInOrderWithoutDoubles) {
+  Send({.project = "p", .ack_required = true, .addresses = {.to = {"ann"}}});       // m1
+  Send({.project = "p", .ack_required = true, .addresses = {.to = {"a"}}});         // m2
+  Send({.project = "q", .addresses = {.to = {"a", "ann"}}});                        // m3
+  Send({.project = "p", .ack_required = true, .addresses = {.to = {"a", "ann"}}});  // m4
+  Send({.project = "p", .ack_required = true, .addresses = {.cc = {"ann"}}});       // m5
+  const domain::BareName ann = {"p", "ann"};
+  EXPECT_THAT(Ids({.project = "p", .agent = "a", .limit = 9, .also = ann}),
+              ElementsAre("m1", "m2", "m4", "m5"));
+  EXPECT_THAT(Ids({.project = "p", .agent = "a", .after = 1, .limit = 2, .also = ann}),
+              ElementsAre("m2", "m4"));
+  EXPECT_THAT(Ids({.project = "q", .agent = "a", .limit = 9, .also = ann}), ElementsAre("m3"));
+  EXPECT_THAT(Ids({.agent = "a", .limit = 9, .also = ann}),
+              ElementsAre("m1", "m2", "m3", "m4", "m5"));
+  EXPECT_THAT(Stale({.project = "p", .agent = "a", .limit = 9, .also = ann}),
+              ElementsAre("m1", "m2", "m4", "m5"));
+  EXPECT_EQ(CountInbox(connection(), "p", "a", "ann").value(),
+            (InboxCounts{.total = 4, .unread = 4}));
+  EXPECT_EQ(Give(domain::ReceiptKind::kRead, "m4", "ann"), domain::ReceiptOutcome::kRecorded);
+  EXPECT_EQ(CountInbox(connection(), "p", "a", "ann").value(),
+            (InboxCounts{.total = 4, .unread = 4}))
+      << "a message in both is as it is in the agent's own";
+  EXPECT_EQ(Give(domain::ReceiptKind::kRead, "m1", "ann"), domain::ReceiptOutcome::kRecorded);
+  EXPECT_EQ(CountInbox(connection(), "p", "a", "ann").value(),
+            (InboxCounts{.total = 4, .unread = 3}));
+  EXPECT_EQ(Give(domain::ReceiptKind::kAck, "m4", "ann"), domain::ReceiptOutcome::kRecorded);
+  EXPECT_EQ(Give(domain::ReceiptKind::kAck, "m5", "ann"), domain::ReceiptOutcome::kRecorded);
+  EXPECT_THAT(Stale({.project = "p", .agent = "a", .limit = 9, .also = ann}),
+              ElementsAre("m1", "m2", "m4"));
+}
+
+TEST_F(InboxTest, MailUnderABareNameIsMergedWithoutSorting) {
+  for (const char* statement : {"kNextOrUnderName", "kNextAnywhereOrUnderName", "kNextStaleAcks"}) {
+    const std::string plan = PlanOf(*connection_, statement);
+    EXPECT_THAT(plan, HasSubstr("MERGE (UNION ALL)")) << plan;
+    EXPECT_EQ(plan.find("TEMP B-TREE"), std::string::npos) << plan;
+  }
+}
+
 // The threads of an agent are sorted, and nobody else's are looked at; messages are read for those
 // of the page only.
 TEST_F(InboxTest, ThreadsAreSortedBeforeTheirMessagesAreRead) {

@@ -29,9 +29,16 @@ constexpr db::Sql kAddAbroad =
 // inbox_abroad's primary key.
 constexpr db::Sql kRemoveAbroad = "DELETE FROM inbox_abroad WHERE agent = ?1 AND cursor = ?2";
 
+// Two lookups in inbox's primary key for each message under the name ?3.
+constexpr db::Sql kCountInBoth =
+    "SELECT count(*), count(*) - count(b.read_at) FROM inbox AS b "
+    "WHERE b.project = ?1 AND b.agent = ?3 AND EXISTS (SELECT 1 FROM inbox AS o "
+    "WHERE o.project = ?1 AND o.agent = ?2 AND o.cursor = b.cursor)";
+
 constexpr db::NamedSql kStatements[] = {
-    IL_SQL(kOneMore), IL_SQL(kRead),  IL_SQL(kOneLess),   IL_SQL(kForgetEmpty),
-    IL_SQL(kCounts),  IL_SQL(kFirst), IL_SQL(kAddAbroad), IL_SQL(kRemoveAbroad)};
+    IL_SQL(kOneMore),     IL_SQL(kRead),         IL_SQL(kOneLess),
+    IL_SQL(kForgetEmpty), IL_SQL(kCounts),       IL_SQL(kFirst),
+    IL_SQL(kAddAbroad),   IL_SQL(kRemoveAbroad), IL_SQL(kCountInBoth)};
 
 }  // namespace
 
@@ -57,12 +64,23 @@ Result<void> CountRemoved(db::Transaction& tx, std::string_view project, std::st
 }
 
 Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,
-                                       std::string_view agent) {
+                                       std::string_view agent, std::string_view bare_name) {
+  using domain::InboxCounts;
   const auto counts = [](const db::Row& row) {
-    return domain::InboxCounts{.total = row.Int(0), .unread = row.Int(1)};
+    return InboxCounts{.total = row.Int(0), .unread = row.Int(1)};
   };
   IL_TRY(const auto found, connection.One(kCounts, counts, project, agent));
-  return found.value_or(domain::InboxCounts{});
+  const InboxCounts own = found.value_or(InboxCounts{});
+  if (bare_name.empty()) return own;
+  IL_TRY(const auto named, connection.One(kCounts, counts, project, bare_name));
+  if (!named) return own;
+  InboxCounts both;
+  if (own.total > 0) {
+    IL_TRY(const auto twice, connection.One(kCountInBoth, counts, project, agent, bare_name));
+    both = twice.value_or(InboxCounts{});
+  }
+  return InboxCounts{.total = own.total + named->total - both.total,
+                     .unread = own.unread + named->unread - both.unread};
 }
 
 std::span<const db::NamedSql> MailboxStatements() { return kStatements; }

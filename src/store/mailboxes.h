@@ -23,8 +23,10 @@ Result<void> CountRead(db::Transaction& tx, std::string_view project, std::strin
 Result<void> CountRemoved(db::Transaction& tx, std::string_view project, std::string_view agent,
                           domain::Cursor cursor);
 
+// With `bare_name`, also what is in the inbox of that name; a message that is in both counts once,
+// as it is in the agent's own. Costs a walk over the inbox of the name if both have mail.
 Result<domain::InboxCounts> CountInbox(db::Connection& connection, std::string_view project,
-                                       std::string_view agent);
+                                       std::string_view agent, std::string_view bare_name = {});
 
 std::span<const db::NamedSql> MailboxStatements();
 

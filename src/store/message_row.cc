@@ -41,6 +41,55 @@ void AppendMembers(std::string& out, const Addresses& addresses) {
   }
 }
 
+void AppendList(std::string& out, std::string_view key, const std::vector<std::string_view>& list) {
+  if (list.empty()) return;
+  if (out.back() != '{') out += ',';
+  out += key;
+  char before = '[';
+  for (const std::string_view text : list) {
+    out += before;
+    json::AppendQuoted(out, text);
+    before = ',';
+  }
+  out += ']';
+}
+
+constexpr std::string_view kKnownKey = R"("known":)";
+constexpr std::string_view kElsewhereKey = R"("elsewhere":)";
+constexpr std::string_view kFromKey = R"("from":)";
+
+void AppendResolution(std::string& out, const domain::Resolution& resolution) {
+  std::vector<std::string_view> known;
+  known.reserve(resolution.known.size() * 3);
+  for (const domain::KnownRecipient& one : resolution.known) {
+    const std::string_view to = one.to == one.agent_id ? std::string_view() : one.to;
+    known.insert(known.end(), {to, one.agent_id, one.name});
+  }
+  AppendList(out, kKnownKey, known);
+  std::vector<std::string_view> elsewhere;
+  for (const domain::UnknownRecipient& one : resolution.elsewhere) {
+    elsewhere.insert(elsewhere.end(), {one.to, one.project.value()});
+  }
+  AppendList(out, kElsewhereKey, elsewhere);
+  if (!resolution.from.empty()) AppendList(out, kFromKey, {resolution.from});
+}
+
+// Reads what AppendResolution() wrote. False when a list has another length.
+bool ReadResolution(std::vector<std::string> known, std::vector<std::string> elsewhere,
+                    std::vector<std::string> from, domain::Resolution& into) {
+  if (known.size() % 3 != 0 || elsewhere.size() % 2 != 0 || from.size() > 1) return false;
+  into.known.reserve(known.size() / 3);
+  for (std::size_t i = 0; i < known.size(); i += 3) {
+    std::string to = known[i].empty() ? known[i + 1] : std::move(known[i]);
+    into.known.push_back({std::move(to), std::move(known[i + 1]), std::move(known[i + 2])});
+  }
+  for (std::size_t i = 0; i < elsewhere.size(); i += 2) {
+    into.elsewhere.push_back({std::move(elsewhere[i]), std::move(elsewhere[i + 1])});
+  }
+  if (!from.empty()) into.from = std::move(from.front());
+  return true;
+}
+
 // Walks over the text of RecipientsText(). Each Take…() is false when something else stands there.
 class Reader {
  public:
@@ -48,10 +97,20 @@ class Reader {
 
   bool TakeAll(Recipients& into) {
     if (!TakeOpening() || !TakeLists(into.received)) return false;
-    if (TakeKey(kDeniedKey) && !(TakeOpening() && TakeLists(into.denied) && TakeClosing())) {
-      return false;
+    if (TakeKey(kDeniedKey)) {
+      if (!(TakeOpening() && TakeLists(into.denied) && TakeClosing())) return false;
+      place_ = Take(",") ? Place::kNextKey : Place::kEnd;
     }
-    return TakeClosing() && rest_.empty();
+    std::array<std::vector<std::string>, 3> texts;
+    const std::array<std::string_view, 3> keys = {kKnownKey, kElsewhereKey, kFromKey};
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (!TakeKey(keys[i])) continue;
+      if (!TakeList(texts[i])) return false;
+      place_ = Take(",") ? Place::kNextKey : Place::kEnd;
+    }
+    return TakeClosing() && rest_.empty() &&
+           ReadResolution(std::move(texts[0]), std::move(texts[1]), std::move(texts[2]),
+                          into.resolution);
   }
 
  private:
@@ -139,6 +198,7 @@ std::string RecipientsText(const Recipients& recipients) {
     AppendMembers(text, recipients.denied);
     text += '}';
   }
+  AppendResolution(text, recipients.resolution);
   text += '}';
   return text;
 }

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "db/sql.h"
 #include "domain/message.h"
+#include "domain/resolution.h"
 
 // How a message stands in the table `messages`: what writing and reading share.
 namespace interlock::store {
@@ -24,15 +25,19 @@ inline constexpr int kMessageColumns = 12;  // a statement's own columns begin w
 // kCorrupt when the recipients cannot be read.
 Result<domain::Message> MessageFrom(const db::Row& row);
 
-// The column `recipients`: whom a message reached, and whom a contact policy kept it from.
+// The column `recipients`: whom a message reached, whom a contact policy kept it from, and, where
+// the sender chose the id and so may repeat the message, how its texts were understood.
 struct Recipients {
   domain::Addresses received = {};
   domain::Addresses denied = {};
+  domain::Resolution resolution = {};
 
   bool operator==(const Recipients&) const = default;
 };
 
-// {"to":[],"cc":[],"bcc":[],"denied":{"to":[],"cc":[],"bcc":[]}} without what is empty.
+// {"to":[],"cc":[],"bcc":[],"denied":{"to":[],"cc":[],"bcc":[]},"known":[to,agent_id,name,…],
+// "elsewhere":[to,project,…],"from":[text]} without what is empty. In `known`, an empty `to` means
+// the agent_id.
 // REQUIRES: addresses are UTF-8.
 std::string RecipientsText(const Recipients& recipients);
 

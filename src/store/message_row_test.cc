@@ -24,6 +24,12 @@ TEST(RecipientsTest, AreWrittenWithoutWhatIsEmpty) {
   EXPECT_EQ(RecipientsText({.received = {.cc = {"a"}}, .denied = {.to = {"x"}, .bcc = {"y"}}}),
             R"({"cc":["a"],"denied":{"to":["x"],"bcc":["y"]}})");
   EXPECT_EQ(RecipientsText({.denied = {.cc = {"x"}}}), R"({"denied":{"cc":["x"]}})");
+  EXPECT_EQ(RecipientsText({.received = {.to = {"1"}},
+                            .resolution = {.known = {{"ann", "1", "ann"}, {"2", "2", "bob"}},
+                                           .elsewhere = {{"zoe", "q"}},
+                                           .from = "sue"}}),
+            R"({"to":["1"],"known":["ann","1","ann","","2","bob"],)"
+            R"("elsewhere":["zoe","q"],"from":["sue"]})");
 }
 
 // Any character at all, those that JSON writes differently more often than the rest.
@@ -50,10 +56,25 @@ domain::Addresses RandomAddresses(std::mt19937_64& rng) {
   return addresses;
 }
 
+domain::Resolution RandomResolution(std::mt19937_64& rng) {
+  domain::Resolution resolution;
+  for (std::size_t i = Below(rng, 3); i > 0; --i) {
+    // Neither a text nor an id of a message is empty.
+    resolution.known.push_back(
+        {RandomAddress(rng) + "t", RandomAddress(rng) + "i", RandomAddress(rng)});
+  }
+  for (std::size_t i = Below(rng, 3); i > 0; --i) {
+    resolution.elsewhere.push_back({RandomAddress(rng), RandomAddress(rng)});
+  }
+  resolution.from = RandomAddress(rng);
+  return resolution;
+}
+
 TEST(RecipientsTest, WhateverIsWrittenIsJsonAndReadsBackTheSame) {
   std::mt19937_64 rng(testing::TestSeed());
   for (int i = 0; i < 3000; ++i) {
-    const Recipients recipients = {RandomAddresses(rng), RandomAddresses(rng)};
+    const Recipients recipients = {RandomAddresses(rng), RandomAddresses(rng),
+                                   RandomResolution(rng)};
     const std::string text = RecipientsText(recipients);
     ASSERT_EQ(ReadRecipients(text).value(), recipients) << text;
     const auto parsed = json::Parse(text);
@@ -68,7 +89,9 @@ TEST(RecipientsTest, WhateverIsWrittenIsJsonAndReadsBackTheSame) {
 
 TEST(RecipientsTest, EveryTextThatIsCutOrChangedIsRefused) {
   const std::string whole = RecipientsText(
-      {.received = {.to = {"a\"", "\x01"}, .bcc = {"b"}}, .denied = {.to = {"c"}, .cc = {"d"}}});
+      {.received = {.to = {"a\"", "\x01"}, .bcc = {"b"}},
+       .denied = {.to = {"c"}, .cc = {"d"}},
+       .resolution = {.known = {{"x", "y", "z"}}, .elsewhere = {{"e", "q"}}, .from = "f"}});
   ASSERT_TRUE(ReadRecipients(whole).ok());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const auto cut = ReadRecipients(whole.substr(0, size));

@@ -105,7 +105,7 @@ Addresses Joined(const Addresses& a, const Addresses& b) {
 
 }  // namespace
 
-Outgoing MakeOutgoing(Message message) {
+Outgoing MakeOutgoing(Message message, domain::Resolution resolution) {
   Outgoing outgoing;
   outgoing.event = {.type = domain::event_type::kMessageCreated,
                     .project = message.project,
@@ -113,15 +113,21 @@ Outgoing MakeOutgoing(Message message) {
                     .agent = message.sender,
                     .created_at = message.created_at,
                     .data = EventData(message)};
-  outgoing.recipients = RecipientsText({.received = message.addresses});
   outgoing.message = std::move(message);
+  SetResolution(outgoing, std::move(resolution));
   return outgoing;
+}
+
+void SetResolution(Outgoing& outgoing, domain::Resolution resolution) {
+  outgoing.resolution = std::move(resolution);
+  outgoing.recipients = RecipientsText(
+      {.received = outgoing.message.addresses, .denied = {}, .resolution = outgoing.resolution});
 }
 
 Outgoing WithDenied(const Outgoing& all, Addresses received, Addresses denied) {
   IL_CHECK(received.size() + denied.size() == all.message.addresses.size());
   Outgoing outgoing = all;
-  outgoing.recipients = RecipientsText({received, std::move(denied)});
+  outgoing.recipients = RecipientsText({received, std::move(denied), all.resolution});
   outgoing.message.addresses = std::move(received);
   return outgoing;
 }
@@ -150,7 +156,7 @@ Result<std::optional<SentMessage>> FindSentMessage(db::Connection& connection,
         IL_TRY(Recipients recipients, ReadRecipients(row.Text(kRecipientsColumn)));
         message.addresses = Joined(recipients.received, recipients.denied);
         found = SentMessage{std::move(message), std::move(recipients.received),
-                            std::move(recipients.denied)};
+                            std::move(recipients.denied), std::move(recipients.resolution)};
         return {};
       },
       project, id));

@@ -25,10 +25,11 @@ constexpr db::Sql kSurface =
     "AND injected_at IS NULL "
     "AND cursor = (SELECT cursor FROM messages WHERE project = ?1 AND id = ?3)";
 
-// pokes_pending, then the table of messages by its key.
+// pokes_pending, then the tables of messages and agents by their keys.
 constexpr db::Sql kListPending =
-    "SELECT m.id, m.sender, m.body, m.created_at FROM pokes AS p "
-    "JOIN messages AS m ON m.cursor = p.cursor "
+    "SELECT m.id, m.sender, m.body, m.created_at, coalesce(m.thread_id, ''), coalesce(a.name, '') "
+    "FROM pokes AS p JOIN messages AS m ON m.cursor = p.cursor "
+    "LEFT JOIN agents AS a ON a.id = m.sender "
     "WHERE p.project = ?1 AND p.recipient = ?2 AND p.injected_at IS NULL "
     "AND p.surfaced_at IS NULL ORDER BY p.cursor LIMIT ?3";
 
@@ -84,6 +85,8 @@ Result<void> ListPendingPokes(db::Connection& connection, std::string_view proje
       [&take](const db::Row& row) {
         take({.message_id = row.Text(0),
               .sender = row.Text(1),
+              .sender_name = row.Text(5),
+              .thread_id = row.Text(4),
               .body = row.Text(2),
               .created_at = {row.Int(3)}});
       },

@@ -35,8 +35,10 @@ Result<bool> SurfacePoke(db::Transaction& tx, std::string_view project, std::str
 struct PendingPoke {
   std::string_view message_id;
   std::string_view sender;
-  std::string_view body;  // as it was sent
-  Timestamp created_at;   // of the message
+  std::string_view sender_name;  // empty: nobody has registered it
+  std::string_view thread_id;    // empty: in none
+  std::string_view body;         // as it was sent
+  Timestamp created_at;          // of the message
 };
 // Gives the pending ones of an agent to `take`, oldest first; at most `limit`. The texts die with
 // the call.

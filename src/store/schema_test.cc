@@ -25,10 +25,10 @@ std::uint64_t Checksum(std::string_view text) {
 
 // One line per released step, never changed: files out there have run that very text. A new step
 // adds a line; a step that must be mended is mended by another step.
-constexpr std::array<std::uint64_t, 9> kChecksums = {
-    0x6b14d467c0c1c60f, 0x412126725dea5d16, 0xb24596651e7639ca,
-    0x2e01707a80d0cb99, 0x95fd591e1f306b13, 0x5db752c2ae05df49,
-    0x0394a92d9c615b01, 0x6587eef9bb61ce1d, 0x464c86fcac4d1ebb,
+constexpr std::array<std::uint64_t, 10> kChecksums = {
+    0x6b14d467c0c1c60f, 0x412126725dea5d16, 0xb24596651e7639ca, 0x2e01707a80d0cb99,
+    0x95fd591e1f306b13, 0x5db752c2ae05df49, 0x0394a92d9c615b01, 0x6587eef9bb61ce1d,
+    0x464c86fcac4d1ebb, 0x92f6f67068836e80,
 };
 
 TEST(SchemaTest, TheTextOfAStepNeverChanges) {

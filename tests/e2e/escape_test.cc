@@ -163,6 +163,7 @@ constexpr auto kRecipes = std::to_array<Recipe>({
     // Agents.
     {"POST /api/agents", "/api/agents", R"({"name":"n","session_id":"{session}"})", 409, kNone},
     {"GET /api/agents", "/api/agents?capability=canary-capability", kNone, 200, "canary-name"},
+    {"GET /api/agents/{id}", "/api/agents/{agent}", kNone, 200, "canary-name"},
     {"GET /api/agents/presence", "/api/agents/presence?repo=canary-repo", kNone, 200, "{agent}"},
     {"POST /api/agents/{id}/heartbeat", "/api/agents/{agent}/heartbeat", R"({"renew_minutes":9})",
      200, "{agent}"},

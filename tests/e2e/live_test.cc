@@ -106,7 +106,10 @@ TEST_F(TmuxLiveTest, LiveIsTypedAndKeptNowhere) {
   const Somebody a = Join("a");
   Allow(a, "s");
   SitDown(a, "work:a");
-  EXPECT_EQ(SendTo(a, "live", "psst").body, "{\"denied\":null,\"delivery\":\"injected\"}\n");
+  EXPECT_THAT(SendTo(a, "live", "psst").body,
+              AllOf(StartsWith(R"({"denied":null,"delivery":"injected","delivered":[{"to":")" +
+                               a.id + R"(","agent_id":")" + a.id),
+                    HasSubstr(R"(}],"unknown":[]})")));
   EXPECT_THAT(tmux().TypedUpTo("work", "a", kEnd), HasSubstr("psst"));
   EXPECT_THAT(Ask("GET", "/api/inbox/" + a.id + "?project=p").body,
               StartsWith(R"({"messages":[])"));
@@ -196,6 +199,35 @@ TEST_F(LiveTest, WithoutTmuxWhatIsSentIsDeferred) {
   SitDown(a, "no such session in any tmux:a");
   EXPECT_THAT(SendTo(a, "both", "one").body, HasSubstr(R"("delivery":"deferred")"));
   EXPECT_EQ(SendTo(a, "live", "two").status, 503);
+}
+
+TEST_F(LiveTest, ADeferredPokeCarriesTheThreadAndTheSendersNameAndId) {
+  const Somebody a = Join("a");
+  const Somebody b = Join("b");
+  Allow(a, b.id);
+  Focus(a, "tool-use");
+  const auto send = [&](const std::string& from, const std::string& more) {
+    return Ask("POST", "/api/messages",
+               R"({"project":"p","to":[")" + a.id + R"("],"transport":"both","body":"x","from":")" +
+                   from + R"(")" + more + "}")
+        .body;
+  };
+  EXPECT_THAT(send(b.id, R"(,"thread_id":"parser")"), HasSubstr("deferred"));
+  Allow(a, "nobody");
+  EXPECT_THAT(send("nobody", ""), HasSubstr("deferred"));
+  const json::Value pokes = Get("/api/inbox/pokes?project=p&agent=" + a.id).at("pokes");
+  const json::Value& named = pokes.at(0);
+  EXPECT_EQ(Text(named, "sender"), b.id);
+  EXPECT_EQ(Text(named, "sender_name"), "b");
+  EXPECT_EQ(Text(named, "thread_id"), "parser");
+  EXPECT_THAT(Text(named, "body"), HasSubstr("[from=" + b.id + ", thread=parser, trust=LOW]"));
+  EXPECT_FALSE(pokes.at(1).get_object().contains("sender_name"));
+  EXPECT_FALSE(pokes.at(1).get_object().contains("thread_id"));
+  EXPECT_EQ(Get("/api/inbox/pokes?project=p&agent=a").at("pokes"), pokes) << "by its name";
+  const std::string ack =
+      "/api/inbox/pokes/" + Text(named, "message_id") + "/ack?project=p&agent=a";
+  EXPECT_EQ(Ask("POST", ack).status, 200);
+  EXPECT_EQ(Get("/api/inbox/pokes?project=p&agent=a").at("pokes").get_array().size(), 1U);
 }
 
 TEST_F(LiveTest, TheBusyFindItInTheirInboxOnce) {

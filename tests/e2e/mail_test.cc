@@ -52,25 +52,29 @@ TEST_F(MailTest, AnAnswerHasTheShapeThatClientsKnow) {
   EXPECT_EQ(one.status, 200) << one.body;
   EXPECT_EQ(one.Header("Content-Type"), "application/json");
   EXPECT_THAT(one.body, MatchesRegex("\\{\"message_id\":\"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}\","
-                                     "\"cursor\":1,\"delivery\":\"async\"\\}\n"));
+                                     "\"cursor\":1,\"delivery\":\"async\",\"delivered\":\\[\\],"
+                                     "\"unknown\":\\[\\{\"to\":\"b\"\\}\\]\\}\n"));
   EXPECT_EQ(Send(R"({"from":"a","to":["b","c"],"cc":["c","d"],"id":"i","project":" p "})").body,
             "{\"message_id\":\"i\",\"cursor\":2,"
-            "\"delivery\":{\"b\":\"async\",\"c\":\"async\",\"d\":\"async\"}}\n");
+            "\"delivery\":{\"b\":\"async\",\"c\":\"async\",\"d\":\"async\"},\"delivered\":[],"
+            "\"unknown\":[{\"to\":\"b\"},{\"to\":\"c\"},{\"to\":\"d\"}]}\n");
   // As the Go client sends it: fields that are ours to decide, and empty ones.
   EXPECT_EQ(Send(R"({"id":"j","thread_id":"t","project":"p","from":"a","to":["b"],"cc":null,)"
                  R"("subject":"","body":"x","importance":"","ack_required":false,)"
                  R"("created_at":"0001-01-01T00:00:00Z","cursor":99,"more":{"x":[]}} trailing)")
                 .body,
-            "{\"message_id\":\"j\",\"cursor\":3,\"delivery\":\"async\"}\n");
+            "{\"message_id\":\"j\",\"cursor\":3,\"delivery\":\"async\",\"delivered\":[],"
+            "\"unknown\":[{\"to\":\"b\"}]}\n");
   EXPECT_EQ(Send(R"({"FROM":"a","To":["b"],"Id":"k"})").body,
-            "{\"message_id\":\"k\",\"cursor\":4,\"delivery\":\"async\"}\n");
+            "{\"message_id\":\"k\",\"cursor\":4,\"delivery\":\"async\",\"delivered\":[],"
+            "\"unknown\":[{\"to\":\"b\"}]}\n");
 }
 
 TEST_F(MailTest, DeliveryIsTextForOneToWhateverCcAndBccHold) {
   const std::string body =
       R"({"id":"i","project":"p","from":"a","to":["b"],"cc":["c"],"bcc":["d"],"body":"x"})";
   for (int i = 0; i < 2; ++i) {  // the second time it is the first answer
-    EXPECT_THAT(Send(body).body, HasSubstr(R"("delivery":"async"})"));
+    EXPECT_THAT(Send(body).body, HasSubstr(R"("delivery":"async","delivered":[)"));
   }
   const std::string closed = Register("block_all");
   const auto only_cc = Send(R"({"project":"p","from":"a","to":[")" + closed + R"("],"cc":["c"]})");
@@ -209,7 +213,9 @@ TEST_F(MailTest, WhoDoesNotWantItIsNamedAndIfNobodyDoesItIsRefused) {
                          closed + R"("]})");
   EXPECT_EQ(some.status, 200) << some.body;
   EXPECT_THAT(some.body, StartsWith(R"({"message_id":"i","cursor":)"));
-  EXPECT_THAT(some.body, HasSubstr("," + denied(closed) + R"(,"delivery":"async"})"));
+  EXPECT_THAT(some.body, HasSubstr("," + denied(closed) + R"(,"delivery":"async",)"));
+  EXPECT_THAT(some.body, HasSubstr(R"("delivered":[{"to":")" + open + R"(","agent_id":")" + open));
+  EXPECT_THAT(some.body, HasSubstr(R"(],"unknown":[]})"));
   const auto none = Send(R"({"project":"p","from":"a","to":[")" + closed + R"("]})");
   EXPECT_EQ(none.status, 403);
   EXPECT_THAT(none.body, StartsWith(R"({"error":"policy_denied","message":")"));

@@ -185,7 +185,8 @@ void Crowd::Heartbeat(Client& client) {
                                                {.renew_minutes = minutes});
   const HoldsPromise::Renewal renewal{
       .project = client.project, .agent = client.agent, .lease = std::chrono::minutes(minutes)};
-  Launch<void>("heartbeat", std::move(call), [this, &client, renewal](const Result<void>& seen) {
+  using Seen = Result<std::string>;
+  Launch<std::string>("heartbeat", std::move(call), [this, &client, renewal](const Seen& seen) {
     const bool renews = renewal.lease > Duration(0);
     if (seen.ok() && renews) promises_.holds.Renewed(renewal, world_.write_began_at(), Now());
     if (seen.ok()) return;

@@ -1,0 +1,97 @@
+#include "service/address.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "domain/reservation.h"
+
+namespace interlock::service {
+namespace {
+
+// Agents of one name that are looked at, and at most as many ids in an error.
+constexpr std::int64_t kSameNameMax = 16;
+
+Error Ambiguous(std::string_view name, const std::vector<store::AgentCard>& active) {
+  std::string ids;
+  for (const store::AgentCard& card : active) {
+    if (!ids.empty()) ids += ' ';
+    ids += card.id;
+  }
+  std::string message =
+      fmt::format("{} agents named {} are active; use the id of the one you mean: {}.",
+                  active.size(), name, ids);
+  return Error(Errc::kConflict, std::move(message))
+      .WithSlug("ambiguous_recipient")
+      .WithDetail("agent_ids", std::move(ids));
+}
+
+}  // namespace
+
+Result<AddressBook::Found> AddressBook::Find(db::Connection& connection, Project project,
+                                             std::string_view text, Timestamp now) {
+  IL_TRY(Found by_id, store::FindCard(connection, text));
+  if (by_id) return by_id;
+  return FindNamed(connection, project, text, now);
+}
+
+Result<AddressBook::Found> AddressBook::FindNamed(db::Connection& connection, Project project,
+                                                  std::string_view name, Timestamp now) {
+  IL_TRY(auto cards, store::FindByName(connection, project, name, kSameNameMax));
+  if (cards.empty()) return Found();
+  std::vector<store::AgentCard> active;
+  for (store::AgentCard& card : cards) {
+    card.last_seen = sightings_.Newest(card.id, card.project, card.last_seen);
+    if (domain::StateOf(card.last_seen, now, options_.grace) == domain::HolderState::kActive) {
+      active.push_back(card);
+    }
+  }
+  if (active.size() > 1) return Ambiguous(name, active);
+  if (active.size() == 1) return Found(std::move(active.front()));
+  return Found(*std::ranges::max_element(cards, {}, &store::AgentCard::last_seen));
+}
+
+Result<std::string> AddressBook::IdOf(db::Connection& connection, Project project,
+                                      const std::string& text, Timestamp now) {
+  IL_TRY(const bool is_name, IsName(connection, text));
+  if (!is_name) return text;
+  IL_TRY(Found found, FindNamed(connection, project, text, now));
+  return found ? std::move(found->id) : text;
+}
+
+Result<bool> AddressBook::IsName(db::Connection& connection, const std::string& text) {
+  if (text.empty() || Remembers(text)) return false;
+  IL_TRY(const store::TextUse use, store::FindTextUse(connection, text));
+  if (use.is_id) Remember(text);
+  return !use.is_id && use.is_name;
+}
+
+Result<AddressBook::Owner> AddressBook::OwnerOf(db::Connection& connection, Project project,
+                                                const std::string& text, Timestamp now) {
+  IL_TRY(Found found, Find(connection, project, text, now));
+  if (!found) return Owner{.agent = text};
+  Owner owner = {.agent = std::move(found->id)};
+  owner.by_name = owner.agent != text;
+  const bool here = !project || *project == found->project;
+  if (!here || !found->living || found->name.empty()) return owner;
+  // Mail under a text that is an id is that agent's, whoever else uses the text as a name.
+  IL_TRY(const store::TextUse use, store::FindTextUse(connection, found->name));
+  if (!use.is_id) owner.also = {std::move(found->project), std::move(found->name)};
+  return owner;
+}
+
+bool AddressBook::Remembers(const std::string& id) {
+  MutexLock lock(mutex_);
+  return ids_.contains(id);
+}
+
+void AddressBook::Remember(const std::string& id) {
+  MutexLock lock(mutex_);
+  if (ids_.size() >= options_.ids_max) ids_.clear();
+  ids_.insert(id);
+}
+
+}  // namespace interlock::service

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "db/connection.h"
+#include "domain/mailbox.h"
+#include "domain/sightings.h"
+#include "store/agents.h"
+
+namespace interlock::service {
+
+// Finds the agent that an address means: an id, or a name.
+//
+// (1) An id always wins over a name, and is found in every project, living or deregistered.
+// (2) A name means a living agent of the project (nothing: of any project): the one that was seen
+//     within the grace; if none was, the one seen last. Two seen within the grace: kConflict,
+//     ambiguous_recipient, with their ids.
+// (3) Any other text means nobody.
+//
+// It reads from the connection that it is given: inside a transaction, its answer holds for the
+// whole of that transaction.
+//
+// Thread-safe. It remembers ids, in bounded number. That is safe, because the row of an agent is
+// never removed.
+class AddressBook {
+ public:
+  struct Options {
+    Duration grace = std::chrono::minutes(5);
+    std::size_t ids_max = 16'384;  // more are all forgotten, and learnt anew
+  };
+  using Project = std::optional<std::string_view>;
+  using Found = std::optional<store::AgentCard>;
+
+  // `sightings` must outlive it.
+  AddressBook(Options options, const domain::Sightings& sightings)
+      : options_(options), sightings_(sightings) {}
+
+  Result<Found> Find(db::Connection& connection, Project project, std::string_view text,
+                     Timestamp now);
+  // The same for a text that is no agent's id.
+  Result<Found> FindNamed(db::Connection& connection, Project project, std::string_view name,
+                          Timestamp now);
+  // The id of the agent, or the text itself when it means nobody. Reads nothing for an id that it
+  // remembers.
+  Result<std::string> IdOf(db::Connection& connection, Project project, const std::string& text,
+                           Timestamp now);
+  // Whether the text is no id and a living agent has it as its name, in whichever project. Reads
+  // nothing for an id that it remembers.
+  Result<bool> IsName(db::Connection& connection, const std::string& text);
+
+  // Whose mail a text asks for.
+  struct Owner {
+    std::string agent;  // its id, or the text itself when it means nobody
+    // Mail that was stored under its bare name, while nobody had that name, is its own, too.
+    std::optional<domain::BareName> also = {};
+    bool by_name = false;  // another agent may have the name at another time
+  };
+  Result<Owner> OwnerOf(db::Connection& connection, Project project, const std::string& text,
+                        Timestamp now);
+
+ private:
+  bool Remembers(const std::string& id) IL_EXCLUDES(mutex_);
+  void Remember(const std::string& id) IL_EXCLUDES(mutex_);
+
+  const Options options_;
+  const domain::Sightings& sightings_;
+  Mutex mutex_;
+  std::unordered_set<std::string> ids_ IL_GUARDED_BY(mutex_);
+};
+
+}  // namespace interlock::service
