@@ -39,12 +39,12 @@ std::string RequestIdOf(const Headers& headers) {
 std::string NewRequestId() {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
   constexpr std::size_t kSize = 15;  // the longest text that std::string keeps in itself
-  thread_local const std::string prefix = Prefix();
+  thread_local const std::string kPrefix = Prefix();
   thread_local std::uint64_t count = 0;
-  std::string id = prefix;
+  std::string id = kPrefix;
   id.resize(kSize, '0');
   std::size_t at = kSize;
-  for (std::uint64_t rest = count++; rest > 0 && at > prefix.size(); rest /= kDigits.size()) {
+  for (std::uint64_t rest = count++; rest > 0 && at > kPrefix.size(); rest /= kDigits.size()) {
     id[--at] = kDigits[rest % kDigits.size()];
   }
   return id;
