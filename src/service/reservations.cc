@@ -206,8 +206,8 @@ class Reservations::Attempt {
         std::make_shared<std::shared_ptr<const Claims>>();
   };
 
-  static awaitable<Result<Tried>> Try(Reservations& owner, std::shared_ptr<const Claims> claims,
-                                      Turn turn) {
+  static awaitable<Result<Tried>> Try(Reservations& owner,
+                                      const std::shared_ptr<const Claims>& claims, Turn turn) {
     const Resolve resolve(owner, claims);
     auto write = [&owner, claims, turn, resolve](db::Transaction& tx,
                                                  const GrantRules& rules) -> Result<Tried> {
