@@ -59,7 +59,8 @@ Result<std::string> AddressBook::IdOf(db::Connection& connection, Project projec
   IL_TRY(const bool is_name, IsName(connection, text));
   if (!is_name) return text;
   IL_TRY(Found found, FindNamed(connection, project, text, now));
-  return found ? std::move(found->id) : text;
+  if (!found) return text;
+  return std::move(found->id);
 }
 
 Result<bool> AddressBook::IsName(db::Connection& connection, const std::string& text) {

@@ -420,7 +420,7 @@ awaitable<Result<Agents::AgentPolicies>> Agents::SetPolicies(AgentRef ref, Polic
     domain::Policies policies;
     IL_TRY(policies.mail, ReadPolicy("policy", change.mail, agent.policies.mail));
     IL_TRY(policies.live, ReadPolicy("live_contact_policy", change.live, agent.policies.live));
-    const AgentPolicies set = {.agent_id = agent.id, .policies = policies};
+    AgentPolicies set = {.agent_id = agent.id, .policies = policies};
     if (policies == agent.policies) return set;
     IL_TRY_VOID(store::SetPolicies(tx, agent.id, policies));
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kPolicyUpdated, agent, now,
