@@ -256,7 +256,9 @@ TEST_F(FeedTurnsTest, HoweverManyReplayOnlyAFewReadAtATimeAndAllGetTheirTurn) {
     const Feed::Stats stats = feed_->stats();
     return stats.replays_running + stats.replays_waiting;
   };
-  while (asked() < kMany) std::this_thread::yield();
+  // A read is held a moment after its replay is counted as running.
+  while (asked() < kMany || reads_->held() < 2U) std::this_thread::yield();
+  EXPECT_EQ(feed_->stats().replays_running, 2U);
   EXPECT_EQ(reads_->held(), 2U) << "the other readers are everybody's";
   reads_->Release();
   for (auto& turn : turns) EXPECT_EQ(turn.get().value().size(), 3U);
