@@ -1,4 +1,4 @@
-// What hostile patterns cost. A project holds 8 000 of them; a check and a claim of 64 patterns
+// The cost of hostile patterns. A project holds 8 000 of them; a check and a claim of 64 patterns
 // must stay within the budget of matching, and eight clients that ask for nothing else must not
 // hold up a reservation in another project.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `./dev test debian13` runs: makes a Debian 13 system in a temporary folder and does in it
+# `./dev test debian13` runs this. It makes a Debian 13 system in a temporary folder and does in it
 # what README.md tells a new user, who has sudo: clone, ./dev run up to a server that answers, ./dev
 # test. The clone is that of the last commit.
 #

@@ -21,7 +21,7 @@ Error WrongParameter(std::string_view name, std::string_view rule) {
       .WithDetail("field", std::string(name));
 }
 
-// Of several values of one name the first counts.
+// The first of several values of one name counts.
 Result<void> RefuseWrongParameters(const Route& route, const Request& request) {
   using Type = QueryParameter::Type;
   for (const QueryParameter& parameter : route.query) {
@@ -215,7 +215,7 @@ Result<void> Prepare(const Route& route, Request& request, const auth::AccessRul
   IL_TRY(request.json, std::move(json));
   IL_TRY(request.project, FindProject(route.project, request));
   IL_TRY(request.actor, FindAgent(route.actor, request));
-  // Who has proved to be an agent may call itself by its name.
+  // An agent that has shown its token may call itself by its name.
   if (auth::NamesItself(request.caller, request.actor)) request.actor = request.caller.agent;
   if (route.actor == ActorFrom::kNobody) return {};
   if (route.actor == ActorFrom::kAuthor && request.actor.empty()) return {};

@@ -78,7 +78,7 @@ struct Failure {
   std::string_view meaning;
 };
 
-// Of every read that takes a cursor.
+// A failure of every read that takes a cursor.
 inline constexpr Failure kCursorAhead = {
     409,
     "`cursor_ahead`: the cursor is beyond the end of the log, which `newest` names; the database "

@@ -79,7 +79,7 @@ class SpeakerTest : public RealDispatchTest {
   bool IsSeen(const std::string& agent) {
     return services_.storage.signs().Newest(agent, "p", {}) == clock_.Now();
   }
-  // What `ask` says keeps the agent alive.
+  // The request of `ask` keeps the agent alive.
   bool KeepsAlive(const std::string& agent, const std::function<void()>& ask) {
     clock_.Advance(minutes(10));
     ask();

@@ -47,7 +47,7 @@ class Upgrade {
 
   const std::string& key() const { return key_; }
 
-  // Of the request, for the answer to the handshake. Set before Run().
+  // The id of the request, for the answer to the handshake. Set before Run().
   std::string request_id = {};
 
   // Sends until there is nothing more to send, and says why. Must end soon after OnEnd(), and when

@@ -128,7 +128,7 @@ Result<std::vector<Reservation>> ListHeld(db::Connection& connection,
                  : store::ListActiveOfAgent(connection, agent, now);
 }
 
-// What the agent holds, as patterns; all of it, unless the budget ends before.
+// The agent's reservations as patterns; all of them, unless the budget ends before.
 Result<std::vector<glob::Pattern>> PatternsHeldBy(db::Connection& connection, const Claims& claims,
                                                   Timestamp now, glob::Budget& budget) {
   IL_TRY(const auto held, store::ListHeldBy(connection, claims.project, claims.agent, now));

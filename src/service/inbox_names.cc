@@ -6,7 +6,7 @@
 namespace interlock::service {
 namespace {
 
-// Of project and text together: as much as mail can be delivered to.
+// The size of project and text together: as much as mail can be delivered to.
 constexpr std::size_t kBytesMax = 512;
 
 // No project and no agent that mail is delivered to has a NUL in it.

@@ -158,7 +158,7 @@ struct Post {
   domain::DeliveryListener& listener;
 };
 
-// What a message that is kept came to.
+// The outcome of a message that is kept.
 struct Outcome {
   Judged judged;
   std::vector<domain::KnownRecipient> known;
@@ -361,7 +361,7 @@ Result<Judged> JudgeNow(db::Connection& connection, const Sending& sending,
   return JudgeAll(message, understood.facts, sending.contact);
 }
 
-// What a sender that may repeat the message must hear then.
+// The answer that a repeated send of the message must get.
 domain::Resolution ResolutionOf(const Understood& understood, const Sending& sending) {
   domain::Resolution resolution;
   if (!sending.id_chosen) return resolution;

@@ -51,7 +51,7 @@ class Mail {
   // once. Those in cc and bcc get mail in any case.
   enum class Contact : std::uint8_t { kMail, kLive };
 
-  // What a sender writes. Only `from` and `addresses.to` are required. `from` and each address are
+  // A message to send. Only `from` and `addresses.to` are required. `from` and each address are
   // an id or a name, which means an agent as AddressBook says.
   struct Draft {
     std::string project = {};
@@ -76,7 +76,7 @@ class Mail {
     std::string body = {};
   };
 
-  // What became of a message. Agents stand in the order to, cc, bcc, by their ids; one that nobody
+  // The outcome of a message. Agents stand in the order to, cc, bcc, by their ids; one that nobody
   // has registered, as it was sent.
   struct Delivery {
     std::string message_id = {};  // empty: nothing was kept, since nobody would have received it

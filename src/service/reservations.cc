@@ -371,7 +371,7 @@ Result<Reservations::Ref> Reservations::ById(db::Connection& connection, Ref ref
   if (!is_name) return ref;
   IL_TRY(const auto found, store::FindReservation(connection, ref.id));
   const bool here = found && (!ref.project || *ref.project == found->project);
-  // What an agent holds under the very text, since nobody had the name then, is its own.
+  // Reservations under the very text, from before anybody had the name, are the agent's.
   if (!here || found->agent == ref.agent) return ref;
   IL_TRY(ref.agent, book.IdOf(connection, found->project, ref.agent, clock_.Now()));
   return ref;

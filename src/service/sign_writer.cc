@@ -68,7 +68,7 @@ class SignWriter::Core : public std::enable_shared_from_this<SignWriter::Core> {
     WriteNext(std::make_shared<const Signs>(storage_.signs().TakeUnsaved()), 0);
   }
 
-  // Of the round's signs, those from `begin` on.
+  // The round's signs from `begin` on.
   void WriteNext(const std::shared_ptr<const Signs>& signs, std::size_t begin) IL_EXCLUDES(mutex_) {
     if (begin == signs->size()) return ScheduleRound();
     const std::size_t end = std::min(begin + kRowsMax, signs->size());

@@ -49,8 +49,8 @@ class Status {
     domain::Cursor cursor = 0;  // of the newest event, in all projects
   };
 
-  // Of one project, or (nothing) of all. When the database does not answer: why, with the states of
-  // the breakers as details of the names above.
+  // The numbers of one project, or (nothing) of all. When the database does not answer: why, with
+  // the states of the breakers as details of the names above.
   boost::asio::awaitable<Result<Report>> Read(std::optional<std::string> project);
 
  private:

@@ -49,7 +49,7 @@ class GitTest : public E2eTest {
     return RunIn(directory, {ServerProcess::Program("ic"), "init"});
   }
 
-  // What it prints; a failure fails the test.
+  // The output of the command; a failure fails the test.
   std::string Git(const std::string& words, const std::string& directory = "repo") const {
     const auto done = RunIn(directory, {"/bin/sh", "-c", "git " + words + " 2>&1"});
     EXPECT_EQ(done.exit_code, 0) << words << '\n' << done.out;

@@ -120,7 +120,7 @@ bool CallsWhatIsNotRun(std::string_view message) {
          message.starts_with("no such module: ");
 }
 
-// What SQLite calls an I/O error of a write, but is a want of space: a limit of the file's size, or
+// Some I/O errors of SQLite's writes are a lack of space: a limit of the file's size, or
 // a quota. ENOSPC itself is SQLITE_FULL, except from a sync and of the shared memory.
 bool IsWantOfSpace(int code, sqlite3* db) {
   switch (code) {

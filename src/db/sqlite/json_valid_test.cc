@@ -71,7 +71,7 @@ TEST(JsonValidTest, ItsAnswersAreThoseOfSQLite) {
   EXPECT_EQ(Int(*connection, "SELECT count(*) FROM t WHERE own = 1"), 5);
 }
 
-// What else a file's definitions may call is not run, and that is no damage.
+// Other functions that a file's definitions call are not run; the file is not damaged.
 TEST(JsonValidTest, OtherFunctionsOfAFileAreRefusedWithTheReason) {
   const TempDb temp;
   RawDb(temp.path()).Run("CREATE TABLE t (a CHECK (json_type(a) = 'object'))");
