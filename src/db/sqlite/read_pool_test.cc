@@ -95,11 +95,14 @@ TEST_F(ReadPoolTest, OnlyReadsThatWaitedAlreadyShareASnapshot) {
       return {};
     };
   };
+  std::promise<void> begun;
   std::promise<void> queued;
   std::future<Result<void>> busy = Submit([&](db::Connection&) -> Result<void> {
+    begun.set_value();
     queued.get_future().wait();
     return {};
   });
+  begun.get_future().wait();  // the next snapshot is for the two reads that are queued from here on
   std::int64_t first_saw = -1;
   std::int64_t waiting_saw = -1;
   std::int64_t later_saw = -1;
