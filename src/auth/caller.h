@@ -26,7 +26,7 @@ struct Caller {
   std::optional<Digest> key = {};  // the key itself, as the keyring knows it; none in local mode
   bool from_here = false;          // the request was made on this machine, and for nobody elsewhere
   Identity identity = Identity::kNone;
-  std::string agent = {};  // its id; empty when kNone
+  std::string agent = {};  // its id, or, when kClaimed, perhaps its name; empty when kNone
   std::string name = {};   // of the agent; empty unless kProved
 };
 

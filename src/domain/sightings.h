@@ -16,14 +16,10 @@ class Sightings {
  public:
   virtual ~Sightings() = default;
 
-  // The newer of `stored` and what is remembered. `project` is the one that the agent is registered
-  // in: a request with the key of another project does not speak for the agent.
-  virtual Timestamp Newest(std::string_view /*agent_id*/, std::string_view /*project*/,
-                           Timestamp stored) const {
-    return stored;
-  }
+  // The newer of `stored` and what is remembered.
+  virtual Timestamp Newest(std::string_view /*agent_id*/, Timestamp stored) const { return stored; }
 
-  // The agents of which anything is remembered, each once, registered or not.
+  // The agents of which anything is remembered, each once.
   virtual std::vector<std::string> Remembered() const { return {}; }
 };
 inline const Sightings kNoSightings;

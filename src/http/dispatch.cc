@@ -101,8 +101,8 @@ boost::asio::awaitable<Result<Response>> Serve(const Router& router, const Route
   request.caller = std::move(admitted.caller);
   IL_CO_TRY_VOID(Prepare(route, request, app.access));
   IL_CO_TRY_VOID(CheckFields(router, route, request));
-  if (const auto speaker = SpeakerOf(route, request, app.access)) {
-    app.agents.Saw(speaker->name());
+  if (auto speaker = SpeakerOf(route, request, app.access)) {
+    co_await app.agents.Saw(*std::move(speaker));
   }
   co_return co_await route.handler(app, request);
 }

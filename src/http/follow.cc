@@ -153,6 +153,12 @@ std::vector<std::string> SplitTypes(std::string_view list) {
   return types;
 }
 
+Error NotItsOwn(const std::string& stream_of, const std::string& caller) {
+  return Error(Errc::kForbidden, "This is the stream of " + stream_of + ", and the request is of " +
+                                     caller + "; connect to your own stream.")
+      .WithSlug("agent_mismatch");
+}
+
 asio::awaitable<Result<Response>> Follow(App& app, Request& request,
                                          std::optional<std::string> agent) {
   auto key = HandshakeKey(request);
@@ -164,12 +170,11 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
   }
   if (agent && caller.identity != auth::Caller::Identity::kNone && caller.agent != *agent &&
       caller.agent != asked) {
-    co_return Error(Errc::kForbidden, "This is the stream of " + *agent +
-                                          ", and the request is of " + caller.agent +
-                                          "; connect to your own stream.")
-        .WithSlug("agent_mismatch");
+    IL_CO_TRY(const std::string caller_id,
+              co_await app.agents.IdOf(request.project.value_or(""), caller.agent));
+    if (caller_id != *agent) co_return NotItsOwn(*agent, caller.agent);
   }
-  const std::optional<Speaker> speaker = SpeakerOf(caller, agent.value_or(""), app.access);
+  auto speaker = SpeakerOf(request, agent.value_or(""), app.access);
   service::FollowRequest wanted{.project = request.project.value_or(""),
                                 .agent = std::move(agent),
                                 .since = request.QueryNumber("since_cursor"),
@@ -184,7 +189,7 @@ asio::awaitable<Result<Response>> Follow(App& app, Request& request,
     co_return response;
   }
   service::SignsOfLife::Stream sign;
-  if (speaker) sign = app.agents.OpenStream(speaker->name());
+  if (speaker) sign = co_await app.agents.OpenStream(*std::move(speaker));
   response.upgrade = std::make_shared<Following>(
       *std::move(key), *std::move(follower), std::move(request.caller), app.keys, std::move(sign));
   co_return response;

@@ -6,6 +6,9 @@
 #include "http/prepare.h"
 
 namespace interlock::http {
+
+using Speaker = service::Agents::Speaker;
+
 namespace {
 
 std::string NamedIn(const Route& route, const Request& request) {
@@ -22,17 +25,21 @@ std::optional<Speaker> SpeakerOf(const Route& route, const Request& request,
   if (route.asker == ActorFrom::kNewAgent) return std::nullopt;
   std::string named;
   if (request.caller.agent.empty()) named = NamedIn(route, request);
-  return SpeakerOf(request.caller, named, rules);
+  return SpeakerOf(request, named, rules);
 }
 
-std::optional<Speaker> SpeakerOf(const auth::Caller& caller, std::string_view named,
+std::optional<Speaker> SpeakerOf(const Request& request, std::string_view named,
                                  const auth::AccessRules& rules) {
+  const auth::Caller& caller = request.caller;
   const bool proved = caller.identity == auth::Caller::Identity::kProved;
   if (!proved && rules.require_agent_token) return std::nullopt;
-  Speaker speaker{.agent = std::string(domain::Trim(named)), .project = {}};
+  Speaker speaker{.agent = std::string(domain::Trim(named)), .named_in = request.project};
   if (!caller.agent.empty()) speaker.agent = caller.agent;
   if (speaker.agent.empty()) return std::nullopt;
-  if (!proved && caller.mode == auth::Caller::Mode::kKey) speaker.project = caller.project;
+  if (!proved && caller.mode == auth::Caller::Mode::kKey) {
+    speaker.named_in = caller.project;
+    speaker.only_in = caller.project;
+  }
   return speaker;
 }
 

@@ -1,13 +1,11 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "auth/access.h"
-#include "auth/caller.h"
 #include "http/route.h"
-#include "service/signs_of_life.h"
+#include "service/agents.h"
 
 namespace interlock::http {
 
@@ -19,19 +17,13 @@ namespace interlock::http {
 //     `actor` or `asker`. The {id} of a path counts for nothing: anybody may look after an agent.
 // (3) With --require-agent-token, only a token counts.
 // (4) With a key, and without a token, it speaks for an agent of the key's project only.
-struct Speaker {
-  std::string agent;
-  std::optional<std::string_view> project;  // see (4); a view into the caller
-
-  service::SignsOfLife::Name name() const { return {agent, project}; }
-};
-
+//
 // Nothing: in nobody's name. REQUIRES: Prepare() has let the request pass.
-std::optional<Speaker> SpeakerOf(const Route& route, const Request& request,
-                                 const auth::AccessRules& rules);
+std::optional<service::Agents::Speaker> SpeakerOf(const Route& route, const Request& request,
+                                                  const auth::AccessRules& rules);
 
-// The same when the agent that the request names is known.
-std::optional<Speaker> SpeakerOf(const auth::Caller& caller, std::string_view named,
-                                 const auth::AccessRules& rules);
+// The same when the agent that the request names is known: an id or a name.
+std::optional<service::Agents::Speaker> SpeakerOf(const Request& request, std::string_view named,
+                                                  const auth::AccessRules& rules);
 
 }  // namespace interlock::http

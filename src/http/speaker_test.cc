@@ -77,7 +77,7 @@ class SpeakerTest : public RealDispatchTest {
   }
   // An agent of project p was seen just now, which only memory knows.
   bool IsSeen(const std::string& agent) {
-    return services_.storage.signs().Newest(agent, "p", {}) == clock_.Now();
+    return services_.storage.signs().Newest(agent, {}) == clock_.Now();
   }
   // The request of `ask` keeps the agent alive.
   bool KeepsAlive(const std::string& agent, const std::function<void()>& ask) {
@@ -145,7 +145,71 @@ TEST_F(SpeakerTest, RequestsInOtherNamesOrNoneDoNotCount) {
     std::string answer;
     EXPECT_FALSE(KeepsAlive(id, [&] { answer = ask(); })) << kind << ": " << answer;
   }
-  EXPECT_TRUE(KeepsAlive("ann", [&] { Get("/api/inbox/" + id, {{"X-Agent-ID", "ann"}}); }));
+  const std::string ann = Register(R"(,"name":"ann")").agent_id;
+  EXPECT_TRUE(KeepsAlive(ann, [&] { Get("/api/inbox/" + id, {{"X-Agent-ID", "ann"}}); }));
+}
+
+TEST_F(SpeakerTest, NameCountsAsTheIdDoes) {
+  const std::string id = Register(R"(,"name":"ann")").agent_id;
+  const std::string held = "/api/reservations/" + Reserve("ann", "held");
+  const std::string from = R"({"project":"p","to":["b"],"body":"x","from":"ann"})";
+  const Fields ann = {{"X-Agent-ID", "ann"}};
+  using Ask = std::function<std::string()>;
+  const std::vector<std::pair<std::string, Ask>> kinds = {
+      {"reserve", [&] { return Post("/api/reservations", Wish("ann", "a")); }},
+      {"refused", [&] { return Post("/api/reservations", Wish("ann", "[")); }},
+      {"renew", [&] { return Post(held + "/renew", "{}", ann); }},
+      {"check", [&] { return Get("/api/reservations/check?project=p&pattern=x&agent=ann"); }},
+      {"send", [&] { return Post("/api/messages", from); }},
+      {"broadcast", [&] { return Post("/api/broadcast", from); }},
+      {"ack", [&] { return Post("/api/messages/m/ack?project=p&agent=ann", ""); }},
+      {"inbox", [&] { return Get("/api/inbox/ann?project=p"); }},
+      {"header", [&] { return Get("/api/status", ann); }},
+      {"header and id", [&] { return Get("/api/inbox/" + id + "?project=p", ann); }},
+      {"key", [&] { return Get("/api/inbox/ann", {{"Authorization", "Bearer k-p"}}); }},
+      {"release", [&] { return Say(Method::kDelete, held, "", ann); }},
+  };
+  for (const auto& [kind, ask] : kinds) {
+    std::string answer;
+    EXPECT_TRUE(KeepsAlive(id, [&] { answer = ask(); })) << kind << ": " << answer;
+  }
+  EXPECT_FALSE(KeepsAlive(id, [&] { Get("/api/inbox/ann", {{"Authorization", "Bearer k-q"}}); }));
+  EXPECT_FALSE(KeepsAlive(id, [&] { Get("/api/inbox/ann?project=q"); }));
+}
+
+TEST_F(SpeakerTest, NameOfTwoActiveAgentsCountsForNeither) {
+  const std::string one = Register(R"(,"name":"ann")").agent_id;
+  const std::string two = Register(R"(,"name":"ann")").agent_id;
+  EXPECT_THAT(Get("/api/inbox/ann?project=p"), StartsWith("409"));
+  clock_.Advance(seconds(1));
+  Get("/api/inbox/ann?project=p");
+  EXPECT_FALSE(IsSeen(one));
+  EXPECT_FALSE(IsSeen(two));
+  clock_.Advance(minutes(4));
+  Get("/api/inbox/" + two);
+  clock_.Advance(minutes(2));
+  Get("/api/inbox/ann?project=p");
+  EXPECT_FALSE(IsSeen(one));
+  EXPECT_TRUE(IsSeen(two)) << "the only one that is active";
+}
+
+TEST_F(SpeakerTest, SenderWhomAnotherAgentNamesIsNotSeen) {
+  const std::string ann = Register(R"(,"name":"ann")").agent_id;
+  const std::string bob = Register(R"(,"name":"bob")").agent_id;
+  const std::string from = R"({"project":"p","to":["bob"],"body":"x","from":"ann"})";
+  clock_.Advance(minutes(10));
+  EXPECT_THAT(Post("/api/messages", from, {{"X-Agent-ID", bob}}), StartsWith("200"));
+  EXPECT_FALSE(IsSeen(ann));
+  Post("/api/reservations", Wish("ann", "x"), {{"X-Agent-ID", bob}});
+  EXPECT_FALSE(IsSeen(ann));
+  EXPECT_TRUE(IsSeen(bob));
+}
+
+TEST_F(SpeakerTest, InventedNamesAreNotRemembered) {
+  for (int i = 0; i < 100; ++i) {
+    Get("/api/status", {{"X-Agent-ID", "invented" + std::to_string(i)}});
+  }
+  EXPECT_TRUE(services_.storage.signs().Remembered().empty());
 }
 
 TEST_F(SpeakerTest, WhereTokensAreRequiredOnlyTheyCount) {
@@ -161,7 +225,7 @@ TEST_F(SpeakerTest, WhereTokensAreRequiredOnlyTheyCount) {
 }
 
 TEST_F(SpeakerTest, OpenStreamKeepsItsAgentAlive) {
-  const std::string id = Register().agent_id;
+  const std::string id = Register(R"(,"name":"ann")").agent_id;
   const Fields upgrade = {{"Connection", "Upgrade"},
                           {"Upgrade", "websocket"},
                           {"Sec-WebSocket-Version", "13"},
@@ -172,6 +236,14 @@ TEST_F(SpeakerTest, OpenStreamKeepsItsAgentAlive) {
     EXPECT_TRUE(KeepsAlive(id, [] {}));
     response.upgrade->OnEnd();
     EXPECT_FALSE(KeepsAlive(id, [] {})) << "the peer has gone";
+  }
+  for (const std::string path : {"/ws/agents/ann", "/ws/events"}) {
+    Request by_name = To(Method::kGet, path + "?project=p", "", upgrade);
+    by_name.headers.Add("X-Agent-ID", "ann");
+    const Response response = Ask(std::move(by_name));
+    ASSERT_EQ(response.status, 101) << response.body;
+    EXPECT_TRUE(KeepsAlive(id, [] {})) << path;
+    response.upgrade->OnEnd();
   }
   {
     const Response other = Ask(To(Method::kGet, "/ws/events?project=p", "", upgrade));

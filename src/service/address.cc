@@ -34,7 +34,10 @@ Error Ambiguous(std::string_view name, const std::vector<store::AgentCard>& acti
 Result<AddressBook::Found> AddressBook::Find(db::Connection& connection, Project project,
                                              std::string_view text, Timestamp now) {
   IL_TRY(Found by_id, store::FindCard(connection, text));
-  if (by_id) return by_id;
+  if (by_id) {
+    Remember(by_id->id, by_id->project);
+    return by_id;
+  }
   return FindNamed(connection, project, text, now);
 }
 
@@ -44,7 +47,7 @@ Result<AddressBook::Found> AddressBook::FindNamed(db::Connection& connection, Pr
   if (cards.empty()) return Found();
   std::vector<store::AgentCard> active;
   for (store::AgentCard& card : cards) {
-    card.last_seen = sightings_.Newest(card.id, card.project, card.last_seen);
+    card.last_seen = sightings_.Newest(card.id, card.last_seen);
     if (domain::StateOf(card.last_seen, now, options_.grace) == domain::HolderState::kActive) {
       active.push_back(card);
     }
@@ -65,8 +68,8 @@ Result<std::string> AddressBook::IdOf(db::Connection& connection, Project projec
 
 Result<bool> AddressBook::IsName(db::Connection& connection, const std::string& text) {
   if (text.empty() || Remembers(text)) return false;
-  IL_TRY(const store::TextUse use, store::FindTextUse(connection, text));
-  if (use.is_id) Remember(text);
+  IL_TRY(store::TextUse use, store::FindTextUse(connection, text));
+  if (use.is_id) Remember(text, std::move(use.project));
   return !use.is_id && use.is_name;
 }
 
@@ -89,10 +92,17 @@ bool AddressBook::Remembers(const std::string& id) {
   return ids_.contains(id);
 }
 
-void AddressBook::Remember(const std::string& id) {
+std::optional<std::string> AddressBook::ProjectIfRemembered(const std::string& id) {
+  MutexLock lock(mutex_);
+  const auto found = ids_.find(id);
+  if (found == ids_.end()) return std::nullopt;
+  return found->second;
+}
+
+void AddressBook::Remember(std::string id, std::string project) {
   MutexLock lock(mutex_);
   if (ids_.size() >= options_.ids_max) ids_.clear();
-  ids_.insert(id);
+  ids_.try_emplace(std::move(id), std::move(project));
 }
 
 }  // namespace interlock::service

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -28,8 +28,8 @@ namespace interlock::service {
 // It reads from the connection that it is given: inside a transaction, its answer holds for the
 // whole of that transaction.
 //
-// Thread-safe. It remembers ids, in bounded number. That is safe, because the row of an agent is
-// never removed.
+// Thread-safe. It remembers ids and their projects, in bounded number. That is safe, because the
+// row of an agent is never removed, and never moves to another project.
 class AddressBook {
  public:
   struct Options {
@@ -52,6 +52,8 @@ class AddressBook {
   // remembers.
   Result<std::string> IdOf(db::Connection& connection, Project project, const std::string& text,
                            Timestamp now);
+  // The project of the agent with this id, if the id is remembered. Reads nothing.
+  std::optional<std::string> ProjectIfRemembered(const std::string& id) IL_EXCLUDES(mutex_);
   // Whether the text is no id and a living agent has it as its name, in whichever project. Reads
   // nothing for an id that it remembers.
   Result<bool> IsName(db::Connection& connection, const std::string& text);
@@ -68,12 +70,12 @@ class AddressBook {
 
  private:
   bool Remembers(const std::string& id) IL_EXCLUDES(mutex_);
-  void Remember(const std::string& id) IL_EXCLUDES(mutex_);
+  void Remember(std::string id, std::string project) IL_EXCLUDES(mutex_);
 
   const Options options_;
   const domain::Sightings& sightings_;
   Mutex mutex_;
-  std::unordered_set<std::string> ids_ IL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::string> ids_ IL_GUARDED_BY(mutex_);  // to the project
 };
 
 }  // namespace interlock::service

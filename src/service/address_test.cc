@@ -129,9 +129,9 @@ TEST_F(AddressBookTest, ARememberedSignOfLifeCounts) {
   Register({.id = "1", .name = "ann", .unseen_for = minutes(10)});
   Register({.id = "2", .name = "ann", .unseen_for = minutes(20)});
   clock_.JumpWallClock(kNow - minutes(1) - clock_.Now());
-  signs_.Seen({.agent = "2"});
+  signs_.Seen("2");
   EXPECT_EQ(Find("ann"), "2");
-  signs_.Seen({.agent = "1"});
+  signs_.Seen("1");
   EXPECT_EQ(Find("ann"), "ambiguous_recipient");
 }
 

@@ -168,7 +168,7 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
     const domain::Agent& before = owner->agent;
     IL_TRY(const bool holds_files,
            store::HoldsAnything(tx.connection(), before.id, agent.last_seen));
-    const Timestamp seen = sightings.Newest(before.id, before.project, before.last_seen);
+    const Timestamp seen = sightings.Newest(before.id, before.last_seen);
     const domain::SessionFacts facts = {.last_seen = seen,
                                         .deregistered = before.deregistered_at.has_value(),
                                         .holds_files = holds_files,
@@ -326,7 +326,7 @@ awaitable<Result<std::string>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
 awaitable<Result<domain::Agent>> Agents::Get(AgentRef ref) {
   auto read = [this, ref = std::move(ref)](db::Connection& connection) -> Result<domain::Agent> {
     IL_TRY(domain::Agent agent, Living(connection, storage_.addresses(), ref, clock_.Now()));
-    agent.last_seen = storage_.signs().Newest(agent.id, agent.project, agent.last_seen);
+    agent.last_seen = storage_.signs().Newest(agent.id, agent.last_seen);
     return agent;
   };
   co_return co_await AwaitRead<domain::Agent>(storage_, std::move(read));
@@ -340,10 +340,31 @@ awaitable<Result<std::string>> Agents::IdOf(std::optional<std::string> project, 
   co_return co_await AwaitRead<std::string>(storage_, std::move(read));
 }
 
-void Agents::Saw(SignsOfLife::Name name) { storage_.signs().Seen(name); }
+awaitable<std::optional<std::string>> Agents::Find(Speaker speaker) {
+  using Id = std::optional<std::string>;
+  AddressBook& book = storage_.addresses();
+  if (const auto project = book.ProjectIfRemembered(speaker.agent)) {
+    if (speaker.only_in && *speaker.only_in != *project) co_return std::nullopt;
+    co_return std::move(speaker.agent);
+  }
+  auto read = [this, &book,
+               speaker = std::move(speaker)](db::Connection& connection) -> Result<Id> {
+    IL_TRY(auto found, book.Find(connection, speaker.named_in, speaker.agent, clock_.Now()));
+    if (!found || (speaker.only_in && *speaker.only_in != found->project)) return Id();
+    return Id(std::move(found->id));
+  };
+  Result<Id> found = co_await AwaitRead<Id>(storage_, std::move(read));
+  co_return found.ok() ? *std::move(found) : std::nullopt;
+}
 
-SignsOfLife::Stream Agents::OpenStream(SignsOfLife::Name name) {
-  return storage_.signs().Open(name);
+awaitable<void> Agents::Saw(Speaker speaker) {
+  const std::optional<std::string> id = co_await Find(std::move(speaker));
+  if (id) storage_.signs().Seen(*id);
+}
+
+awaitable<SignsOfLife::Stream> Agents::OpenStream(Speaker speaker) {
+  const std::optional<std::string> id = co_await Find(std::move(speaker));
+  co_return id ? storage_.signs().Open(*id) : SignsOfLife::Stream();
 }
 
 awaitable<Result<void>> Agents::List(Filter filter, std::shared_ptr<domain::AgentSink> sink) {

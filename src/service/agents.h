@@ -86,10 +86,18 @@ class Agents {
   boost::asio::awaitable<Result<std::string>> IdOf(std::optional<std::string> project,
                                                    std::string text);
 
-  // A request was made in its name, which is as good as a heartbeat: it lives. Costs no write.
-  void Saw(SignsOfLife::Name name);
-  // The same for as long as a stream of it is open.
-  SignsOfLife::Stream OpenStream(SignsOfLife::Name name);
+  // In whose name a request is made.
+  struct Speaker {
+    std::string agent;                         // an id or a name
+    std::optional<std::string> named_in = {};  // the project of a name; nothing = any project
+    std::optional<std::string> only_in = {};   // it speaks only for agents of this project
+  };
+  // A request was made in its name, which is as good as a heartbeat: the agent lives. Changes
+  // nothing for a text that means no agent, or several. Costs no write; and no read either, once
+  // the id of the agent is known.
+  boost::asio::awaitable<void> Saw(Speaker speaker);
+  // The same for as long as a stream of the agent is open.
+  boost::asio::awaitable<SignsOfLife::Stream> OpenStream(Speaker speaker);
 
   // Which of the living are wanted; what is empty filters nothing.
   struct Filter {
@@ -147,6 +155,9 @@ class Agents {
   boost::asio::awaitable<Result<std::int64_t>> CountActive();
 
  private:
+  // The id of the agent that speaks.
+  boost::asio::awaitable<std::optional<std::string>> Find(Speaker speaker);
+
   Storage& storage_;
   Clock& clock_;
   RandomSource& random_;

@@ -84,7 +84,7 @@ Result<Holder> FindHolder(db::Connection& connection, const std::string& project
   if (!found || found->deregistered_at) return Holder{.name = agent, .last_seen = {}};
   const bool here = found->project == project;
   return Holder{.name = here ? found->name : agent,
-                .last_seen = sightings.Newest(found->id, found->project, found->last_seen),
+                .last_seen = sightings.Newest(found->id, found->last_seen),
                 .here = here};
 }
 

@@ -64,7 +64,7 @@ class LapseWatch::Core : public std::enable_shared_from_this<Core> {
   // An agent whose newest sign is only in memory is alive; once stored, it is found again.
   void Report(const Agents& agents, Timestamp until) {
     for (const store::SeenAgent& agent : agents) {
-      if (storage_.signs().Newest(agent.id, agent.project, agent.last_seen) > until) continue;
+      if (storage_.signs().Newest(agent.id, agent.last_seen) > until) continue;
       if (options_.on_lapsed) options_.on_lapsed(agent);
     }
     const bool full = std::cmp_equal(agents.size(), options_.agents_max);

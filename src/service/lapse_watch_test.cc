@@ -91,7 +91,7 @@ TEST_F(LapseWatchTest, AnAgentWhoseSignIsOnlyInMemoryIsAlive) {
   watch_.Start();
   Add("a");
   EXPECT_THAT(After(minutes(4)), IsEmpty());
-  storage_.signs().Seen({.agent = "a"});
+  storage_.signs().Seen("a");
   EXPECT_THAT(After(minutes(3)), IsEmpty());
 }
 

@@ -374,14 +374,11 @@ domain::Resolution ResolutionOf(const Understood& understood, const Sending& sen
 }
 
 // Changes nothing of `sending` but what a run before it may have put there as well.
-Result<Mail::Sent> WriteMessage(const Post& post, Storage& storage, Sending& sending) {
+Result<Mail::Sent> WriteMessage(const Post& post, AddressBook& book, Sending& sending) {
   db::Connection& connection = post.tx.connection();
   IL_TRY(auto first, FindFirst(connection, sending));
   if (first) return Mail::Sent{.delivery = *std::move(first), .repeated = true};
-  IL_TRY(Understood understood, Reader(connection, storage.addresses(), sending).Run());
-  if (understood.by_id && understood.by_id->sender != sending.outgoing.message.sender) {
-    storage.signs().Seen({.agent = understood.by_id->sender, .project = understood.by_id->project});
-  }
+  IL_TRY(Understood understood, Reader(connection, book, sending).Run());
   IL_TRY(Judged judged, JudgeNow(connection, sending, understood));
   std::optional<Outgoing> other;  // with ids for names
   domain::Resolution resolution = ResolutionOf(understood, sending);
@@ -474,7 +471,7 @@ boost::asio::awaitable<Result<Mail::Sent>> Mail::SendAlso(Draft draft, Also also
   auto sending = MakeSending(std::move(draft), clock_, ids_);
   sending->also = std::move(also);
   auto write = [&storage = storage_, sending = std::move(sending)](db::Transaction& tx) {
-    return WriteMessage({tx, storage.inboxes()}, storage, *sending);
+    return WriteMessage({tx, storage.inboxes()}, storage.addresses(), *sending);
   };
   return AwaitWrite<Sent>(storage_, std::move(write));
 }

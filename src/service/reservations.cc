@@ -192,7 +192,6 @@ class Reservations::Attempt {
       IL_TRY(std::string agent, storage.addresses().IdOf(connection, claims_->project, text, now));
       *by_id_ = claims_;
       if (agent == text) return *by_id_;
-      storage.signs().Seen({.agent = agent, .project = claims_->project});
       auto named = std::make_shared<Claims>(*claims_);
       named->agent = std::move(agent);
       *by_id_ = std::move(named);

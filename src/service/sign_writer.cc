@@ -20,7 +20,7 @@ constexpr std::size_t kRowsMax = 256;
 
 Result<void> WriteSigns(db::Transaction& tx, std::span<const SignsOfLife::Sign> signs) {
   for (const SignsOfLife::Sign& sign : signs) {
-    IL_TRY_VOID(store::RaiseLastSeen(tx, sign.agent, sign.project, sign.at));
+    IL_TRY_VOID(store::RaiseLastSeen(tx, sign.agent, sign.at));
   }
   return {};
 }

@@ -84,7 +84,7 @@ TEST_F(SignWriterTest, SignsAreStoredEveryFifteenSeconds) {
   writer_.Start();
   const Timestamp added = clock_.Now();
   After(seconds(10));
-  storage_.signs().Seen({"a"});
+  storage_.signs().Seen("a");
   const Timestamp seen = clock_.Now();
   After(seconds(4));
   EXPECT_EQ(Stored("a"), added) << "not before it is due";
@@ -96,7 +96,7 @@ TEST_F(SignWriterTest, SignsAreStoredEveryFifteenSeconds) {
 TEST_F(SignWriterTest, WithoutNewSignsNothingIsWritten) {
   Add("a");
   writer_.Start();
-  storage_.signs().Seen({"a"});
+  storage_.signs().Seen("a");
   After(seconds(15));
   const std::uint64_t before = Commits();
   for (int i = 0; i < 20; ++i) After(seconds(15));
@@ -110,7 +110,7 @@ TEST_F(SignWriterTest, AgentWithManyRequestsIsWrittenAtMostEveryFifteenSeconds) 
   Timestamp stored = Stored("a");
   int changes = 0;
   for (int s = 0; s < 150; ++s) {
-    storage_.signs().Seen({"a"});
+    storage_.signs().Seen("a");
     After(seconds(1));
     if (Stored("a") != stored) ++changes;
     stored = Stored("a");
@@ -122,7 +122,7 @@ TEST_F(SignWriterTest, AgentWithManyRequestsIsWrittenAtMostEveryFifteenSeconds) 
 TEST_F(SignWriterTest, OpenStreamIsStoredAtLeastEveryMinute) {
   Add("a");
   writer_.Start();
-  const SignsOfLife::Stream stream = storage_.signs().Open({"a"});
+  const SignsOfLife::Stream stream = storage_.signs().Open("a");
   for (int s = 0; s < 600; s += 5) {
     After(seconds(5));
     EXPECT_LE(clock_.Now() - Stored("a"), minutes(1)) << s;
@@ -132,14 +132,14 @@ TEST_F(SignWriterTest, OpenStreamIsStoredAtLeastEveryMinute) {
 TEST_F(SignWriterTest, FailedRoundIsTriedAgain) {
   Add("a");
   writer_.Start();
-  storage_.signs().Seen({"a"});
+  storage_.signs().Seen("a");
   const Timestamp seen = clock_.Now();
   {
     const auto other = file_.Open();
     ASSERT_TRUE(other->BeginExclusive().ok());
     After(seconds(15));  // and the retries
     for (int i = 0; i < 20; ++i) After(seconds(1));
-    EXPECT_EQ(storage_.signs().Newest("a", "p", {}), seen);
+    EXPECT_EQ(storage_.signs().Newest("a", {}), seen);
     other->Rollback();
   }
   for (int i = 0; i < 30; ++i) After(seconds(1));
@@ -150,7 +150,7 @@ TEST_F(SignWriterTest, MoreSignsThanOneWriteTakesAreAllStored) {
   for (int i = 0; i < 600; ++i) Add("agent" + std::to_string(i));
   writer_.Start();
   clock_.Advance(seconds(1));
-  for (int i = 0; i < 600; ++i) storage_.signs().Seen({"agent" + std::to_string(i)});
+  for (int i = 0; i < 600; ++i) storage_.signs().Seen("agent" + std::to_string(i));
   const Timestamp seen = clock_.Now();
   After(seconds(15));
   for (int i = 0; i < 600; ++i) EXPECT_EQ(Stored("agent" + std::to_string(i)), seen) << i;
@@ -164,8 +164,8 @@ TEST_F(SignWriterTest, UnregisteredAndDeregisteredAgentsChangeNothingAndAreForgo
   const Timestamp added = Stored("a");
   writer_.Start();
   clock_.Advance(seconds(1));
-  storage_.signs().Seen({"a"});
-  storage_.signs().Seen({"nobody"});
+  storage_.signs().Seen("a");
+  storage_.signs().Seen("nobody");
   After(seconds(15));
   After(seconds(15));
   EXPECT_EQ(Stored("a"), added);
@@ -176,7 +176,7 @@ TEST_F(SignWriterTest, StoppingStoresWhatIsLeft) {
   Add("a");
   writer_.Start();
   clock_.Advance(seconds(1));
-  storage_.signs().Seen({"a"});
+  storage_.signs().Seen("a");
   Close();
   EXPECT_EQ(Stored("a"), clock_.Now());
   EXPECT_EQ(clock_.timers_waiting(), 0U);

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,10 +26,10 @@ namespace interlock::service {
 // (1) The remembered time of an agent never goes back, whatever the clock does.
 // (2) A sign is forgotten only at the TakeUnsaved() after the one that had it stored: a read that
 //     began before that commit may still be looking for it.
-// (3) Memory is bounded: `agents_max` names, besides those of open streams. When it is full, other
+// (3) Memory is bounded: `agents_max` agents, besides those of open streams. When it is full, other
 //     agents are not remembered until signs were stored; what is remembered stays.
-// (4) Nothing is known here of who is registered. A sign of an agent that is not, or no longer,
-//     changes nothing when it is stored.
+// (4) Agents are given by the ids that they registered with, so that invented names cannot fill the
+//     memory. A sign of an agent that is no longer registered changes nothing when it is stored.
 class SignsOfLife final : public domain::Sightings {
  private:
   struct Entry;
@@ -39,22 +39,12 @@ class SignsOfLife final : public domain::Sightings {
   // How often the sign of an open stream without requests is due.
   static constexpr Duration kStreamSavePeriod = std::chrono::seconds(45);
 
-  // In whose name a request is made.
-  struct Name {
-    std::string_view agent;
-    // The key's project, of a caller that has proved nothing else: it speaks for agents of that
-    // project only. Nothing: for agents of every project.
-    std::optional<std::string_view> project = {};
-
-    bool operator==(const Name&) const = default;
-  };
-
   // The clock must outlive it.
   explicit SignsOfLife(Clock& clock, std::size_t agents_max = kAgentsMax)
       : clock_(clock), agents_max_(agents_max) {}
 
   // The agent lives now.
-  void Seen(Name name) IL_EXCLUDES(mutex_);
+  void Seen(std::string_view agent_id) IL_EXCLUDES(mutex_);
 
   // Keeps the agent alive until it is destroyed, which must be before `SignsOfLife` is.
   class Stream {
@@ -78,16 +68,14 @@ class SignsOfLife final : public domain::Sightings {
     SignsOfLife* signs_ = nullptr;
     Entry* entry_ = nullptr;  // of `signs_`, which keeps it
   };
-  Stream Open(Name name) IL_EXCLUDES(mutex_);
+  Stream Open(std::string_view agent_id) IL_EXCLUDES(mutex_);
 
-  Timestamp Newest(std::string_view agent_id, std::string_view project,
-                   Timestamp stored) const override IL_EXCLUDES(mutex_);
+  Timestamp Newest(std::string_view agent_id, Timestamp stored) const override IL_EXCLUDES(mutex_);
   std::vector<std::string> Remembered() const override IL_EXCLUDES(mutex_);
 
   // For the one that stores them.
   struct Sign {
-    std::string agent;
-    std::optional<std::string> project;  // as in Name
+    std::string agent;  // its id
     Timestamp at;
   };
   // Everything that is due to be stored. Forgets what was stored before and is not newer.
@@ -96,19 +84,9 @@ class SignsOfLife final : public domain::Sightings {
   void MarkSaved(std::span<const Sign> signs) IL_EXCLUDES(mutex_);
 
  private:
-  struct Key {
-    std::string agent;
-    std::optional<std::string> project;
-
-    operator Name() const { return {agent, project}; }  // NOLINT(google-explicit-constructor)
-  };
   struct Hash {
     using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's
-    std::size_t operator()(const Name& name) const;
-  };
-  struct Equal {
-    using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's
-    bool operator()(const Name& a, const Name& b) const { return a == b; }
+    std::size_t operator()(std::string_view id) const { return std::hash<std::string_view>()(id); }
   };
   struct Entry {
     Timestamp at = {};
@@ -116,13 +94,13 @@ class SignsOfLife final : public domain::Sightings {
     std::size_t streams = 0;
   };
 
-  Entry& Raise(const Name& name, Timestamp now) IL_REQUIRES(mutex_);
+  Entry& Raise(std::string_view agent_id, Timestamp now) IL_REQUIRES(mutex_);
   void Close(Entry& entry) IL_EXCLUDES(mutex_);
 
   Clock& clock_;
   const std::size_t agents_max_;
   mutable Mutex mutex_;
-  std::unordered_map<Key, Entry, Hash, Equal> entries_ IL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_ IL_GUARDED_BY(mutex_);
 };
 
 }  // namespace interlock::service

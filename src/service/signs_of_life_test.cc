@@ -24,7 +24,7 @@ class SignsOfLifeTest : public ::testing::Test {
     for (const SignsOfLife::Sign& sign : due) agents.push_back(sign.agent);
     return agents;
   }
-  Timestamp Newest(std::string_view agent) { return signs_.Newest(agent, "p", kStored); }
+  Timestamp Newest(std::string_view agent) { return signs_.Newest(agent, kStored); }
 
   static constexpr Timestamp kStored = {1000};
   FakeClock clock_;
@@ -37,33 +37,22 @@ TEST_F(SignsOfLifeTest, UnknownAgentHasItsStoredTime) {
 }
 
 TEST_F(SignsOfLifeTest, TheNewerTimeCounts) {
-  signs_.Seen({"a"});
+  signs_.Seen("a");
   EXPECT_EQ(Newest("a"), clock_.Now());
-  EXPECT_EQ(signs_.Newest("a", "p", clock_.Now() + seconds(1)), clock_.Now() + seconds(1));
+  EXPECT_EQ(signs_.Newest("a", clock_.Now() + seconds(1)), clock_.Now() + seconds(1));
   EXPECT_EQ(Newest("b"), kStored);
 }
 
 TEST_F(SignsOfLifeTest, RememberedTimeDoesNotGoBackWithTheClock) {
-  signs_.Seen({"a"});
+  signs_.Seen("a");
   const Timestamp first = clock_.Now();
   clock_.JumpWallClock(seconds(-60));
-  signs_.Seen({"a"});
+  signs_.Seen("a");
   EXPECT_EQ(Newest("a"), first);
 }
 
-TEST_F(SignsOfLifeTest, KeyOfAnotherProjectDoesNotSpeakForTheAgent) {
-  signs_.Seen({"a", "q"});
-  EXPECT_EQ(signs_.Newest("a", "p", kStored), kStored);
-  EXPECT_EQ(signs_.Newest("a", "q", kStored), clock_.Now());
-  clock_.Advance(seconds(1));
-  signs_.Seen({"a", "p"});
-  EXPECT_EQ(signs_.Newest("a", "p", kStored), clock_.Now());
-  EXPECT_EQ(signs_.Newest("a", "q", kStored), clock_.Now() - seconds(1));
-  EXPECT_EQ(signs_.Remembered(), std::vector<std::string>{"a"});
-}
-
 TEST_F(SignsOfLifeTest, SignIsDueOnceAndForgottenOneSaveLater) {
-  signs_.Seen({"a"});
+  signs_.Seen("a");
   const Timestamp seen = clock_.Now();
   EXPECT_EQ(Save(), std::vector<std::string>{"a"});
   EXPECT_EQ(Newest("a"), seen);  // for reads that do not see the commit
@@ -72,27 +61,26 @@ TEST_F(SignsOfLifeTest, SignIsDueOnceAndForgottenOneSaveLater) {
 }
 
 TEST_F(SignsOfLifeTest, SignThatCouldNotBeSavedIsDueAgain) {
-  signs_.Seen({"a", "p"});
+  signs_.Seen("a");
   ASSERT_EQ(signs_.TakeUnsaved().size(), 1U);
   const auto again = signs_.TakeUnsaved();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].agent, "a");
-  EXPECT_EQ(again[0].project, "p");
   EXPECT_EQ(again[0].at, clock_.Now());
 }
 
 TEST_F(SignsOfLifeTest, SignDuringASaveIsDueInTheNext) {
-  signs_.Seen({"a"});
+  signs_.Seen("a");
   const auto due = signs_.TakeUnsaved();
   clock_.Advance(seconds(1));
-  signs_.Seen({"a"});
+  signs_.Seen("a");
   signs_.MarkSaved(due);
   EXPECT_EQ(Newest("a"), clock_.Now());
   EXPECT_EQ(Save(), std::vector<std::string>{"a"});
 }
 
 TEST_F(SignsOfLifeTest, OpenStreamIsASignAtEveryMoment) {
-  SignsOfLife::Stream stream = signs_.Open({"a"});
+  SignsOfLife::Stream stream = signs_.Open("a");
   clock_.Advance(seconds(1000));
   EXPECT_EQ(Newest("a"), clock_.Now());
   stream = {};
@@ -105,15 +93,15 @@ TEST_F(SignsOfLifeTest, OpenStreamIsASignAtEveryMoment) {
 }
 
 TEST_F(SignsOfLifeTest, StreamsOfOneAgentAreCounted) {
-  SignsOfLife::Stream one = signs_.Open({"a"});
-  const SignsOfLife::Stream two = signs_.Open({"a"});
+  SignsOfLife::Stream one = signs_.Open("a");
+  const SignsOfLife::Stream two = signs_.Open("a");
   one = {};
   clock_.Advance(seconds(100));
   EXPECT_EQ(Newest("a"), clock_.Now());
 }
 
 TEST_F(SignsOfLifeTest, IdleStreamIsDueEveryMinuteAtMostEveryFifteenSeconds) {
-  const SignsOfLife::Stream stream = signs_.Open({"a"});
+  const SignsOfLife::Stream stream = signs_.Open("a");
   int saves = 0;
   for (int s = 0; s < 600; s += 15) {
     saves += static_cast<int>(Save().size());
@@ -125,26 +113,16 @@ TEST_F(SignsOfLifeTest, IdleStreamIsDueEveryMinuteAtMostEveryFifteenSeconds) {
 
 TEST_F(SignsOfLifeTest, FullMemoryKeepsWhatItHasAndTakesOthersAfterASave) {
   SignsOfLife signs(clock_, 2);
-  signs.Seen({"a"});
-  signs.Seen({"b"});
-  signs.Seen({"c"});
+  signs.Seen("a");
+  signs.Seen("b");
+  signs.Seen("c");
   EXPECT_EQ(signs.Remembered(), (std::vector<std::string>{"a", "b"}));
-  const SignsOfLife::Stream stream = signs.Open({"d"});
-  EXPECT_EQ(signs.Newest("d", "p", kStored), clock_.Now());
+  const SignsOfLife::Stream stream = signs.Open("d");
+  EXPECT_EQ(signs.Newest("d", kStored), clock_.Now());
   signs.MarkSaved(signs.TakeUnsaved());
   signs.MarkSaved(signs.TakeUnsaved());
-  signs.Seen({"c"});
+  signs.Seen("c");
   EXPECT_EQ(signs.Remembered(), (std::vector<std::string>{"c", "d"}));
-}
-
-TEST_F(SignsOfLifeTest, NameBeyondEveryLimitIsNotRemembered) {
-  const std::string longest(257, 'x');
-  signs_.Seen({longest});
-  signs_.Seen({"a", longest});
-  {
-    const SignsOfLife::Stream stream = signs_.Open({longest});
-  }
-  EXPECT_TRUE(signs_.Remembered().empty());
 }
 
 TEST_F(SignsOfLifeTest, ManyThreadsLoseNoSign) {
@@ -155,17 +133,17 @@ TEST_F(SignsOfLifeTest, ManyThreadsLoseNoSign) {
       if (thread == 0) {
         signs_.MarkSaved(signs_.TakeUnsaved());
       } else if (thread == 1) {
-        signs_.Newest(agent, "p", kStored);
+        signs_.Newest(agent, kStored);
         signs_.Remembered();
       } else if (thread == 2) {
-        const SignsOfLife::Stream stream = signs_.Open({agent});
+        const SignsOfLife::Stream stream = signs_.Open(agent);
       } else {
-        signs_.Seen({agent});
+        signs_.Seen(agent);
       }
     }
   });
   clock_.Advance(seconds(1));
-  signs_.Seen({"agent0"});
+  signs_.Seen("agent0");
   EXPECT_GT(Newest("agent0"), began);
 }
 

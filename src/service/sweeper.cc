@@ -108,9 +108,9 @@ Result<bool> SpareLivingOwners(db::Transaction& tx, const Sweep& sweep) {
   IL_TRY(const auto owners, store::FindOwnersOfExpired(tx.connection(), ExpiredIn(sweep)));
   bool spared = false;
   for (const store::ExpiredOwner& owner : owners) {
-    const Timestamp seen = sweep.sightings.Newest(owner.id, owner.project, owner.last_seen);
+    const Timestamp seen = sweep.sightings.Newest(owner.id, owner.last_seen);
     if (seen <= sweep.seen_after) continue;
-    IL_TRY(const bool raised, store::RaiseLastSeen(tx, owner.id, owner.project, seen));
+    IL_TRY(const bool raised, store::RaiseLastSeen(tx, owner.id, seen));
     spared = spared || raised;
   }
   return spared;

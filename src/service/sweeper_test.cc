@@ -180,7 +180,7 @@ TEST_F(SweeperTest, AgentSeenInMemoryOnlyKeepsItsReservationsAndIsStored) {
   AddReservation(clock_.Now());
   clock_.Advance(std::chrono::minutes(20));
   Make();
-  storage_.signs().Seen({"a"});
+  storage_.signs().Seen("a");
   const Timestamp seen = clock_.Now();
   sweeper_->Start();
   After(seconds(0));
@@ -192,16 +192,6 @@ TEST_F(SweeperTest, AgentSeenInMemoryOnlyKeepsItsReservationsAndIsStored) {
   After(std::chrono::minutes(4));
   EXPECT_EQ(Reservations(), 1);
   After(std::chrono::minutes(2));
-  EXPECT_EQ(Reservations(), 0);
-}
-
-TEST_F(SweeperTest, KeyOfAnotherProjectSavesNoReservation) {
-  AddReservation(clock_.Now());
-  clock_.Advance(std::chrono::minutes(20));
-  Make();
-  storage_.signs().Seen({"a", "q"});
-  sweeper_->Start();
-  After(seconds(0));
   EXPECT_EQ(Reservations(), 0);
 }
 

@@ -52,7 +52,7 @@ constexpr db::Sql kFindByNameAnywhere =
 
 // agents' primary key; agents_by_name.
 constexpr db::Sql kFindTextUse =
-    "SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1), "
+    "SELECT (SELECT project FROM agents WHERE id = ?1), "
     "EXISTS (SELECT 1 FROM agents WHERE name = ?1 AND deregistered_at IS NULL)";
 
 // agents_living, read from its end; the id, which every index ends with, settles equal times.
@@ -98,10 +98,10 @@ constexpr db::Sql kRecordSighting =
     "focus_at = CASE WHEN ?3 IS NULL THEN focus_at ELSE ?4 END "
     "WHERE id = ?1 AND project = coalesce(?2, project) AND deregistered_at IS NULL";
 
-// agents' primary key. Without a project (?2) every one will do.
+// agents' primary key.
 constexpr db::Sql kRaiseLastSeen =
-    "UPDATE agents SET last_seen = ?3 WHERE id = ?1 AND project = coalesce(?2, project) "
-    "AND deregistered_at IS NULL AND last_seen < ?3";
+    "UPDATE agents SET last_seen = ?2 "
+    "WHERE id = ?1 AND deregistered_at IS NULL AND last_seen < ?2";
 
 // agents' primary key.
 constexpr db::Sql kSetMetadata = "UPDATE agents SET metadata = ?2, last_seen = ?3 WHERE id = ?1";
@@ -306,7 +306,9 @@ Result<std::vector<AgentCard>> FindByName(db::Connection& connection,
 
 Result<TextUse> FindTextUse(db::Connection& connection, std::string_view text) {
   const auto use = [](const db::Row& row) {
-    return TextUse{.is_id = row.Bool(0), .is_name = row.Bool(1)};
+    TextUse found = {.is_id = !row.IsNull(0), .is_name = row.Bool(1)};
+    if (found.is_id) found.project = row.Text(0);
+    return found;
   };
   IL_TRY(const auto found, connection.One(kFindTextUse, use, text));
   return found.value_or(TextUse{});
@@ -344,7 +346,7 @@ Result<std::vector<FreshAgent>> FindFreshAgents(db::Connection& connection,
     const auto compare = [&](const db::Row& row) {
       if (project && row.Text(0) != *project) return;
       stored = {row.Int(1)};
-      seen = sightings.Newest(id, row.Text(0), stored);
+      seen = sightings.Newest(id, stored);
     };
     IL_TRY_VOID(connection.ForEach(kFindLastSeen, compare, id));
     if (seen && *seen > stored) fresh.push_back({std::move(id), stored, *seen});
@@ -378,9 +380,8 @@ Result<bool> RecordSighting(db::Transaction& tx, const Sighting& sighting) {
   return changed > 0;
 }
 
-Result<bool> RaiseLastSeen(db::Transaction& tx, std::string_view id,
-                           std::optional<std::string_view> project, Timestamp at) {
-  IL_TRY(const std::int64_t changed, tx->Run(kRaiseLastSeen, id, project, at.micros));
+Result<bool> RaiseLastSeen(db::Transaction& tx, std::string_view id, Timestamp at) {
+  IL_TRY(const std::int64_t changed, tx->Run(kRaiseLastSeen, id, at.micros));
   return changed > 0;
 }
 

@@ -60,8 +60,9 @@ Result<std::vector<AgentCard>> FindByName(db::Connection& connection,
 
 // How a text may address an agent.
 struct TextUse {
-  bool is_id = false;    // of an agent, living or deregistered
-  bool is_name = false;  // of a living agent, in any project
+  bool is_id = false;        // of an agent, living or deregistered
+  bool is_name = false;      // of a living agent, in any project
+  std::string project = {};  // of the agent whose id it is
 };
 Result<TextUse> FindTextUse(db::Connection& connection, std::string_view text);
 
@@ -104,10 +105,9 @@ struct Sighting {
 };
 Result<bool> RecordSighting(db::Transaction& tx, const Sighting& sighting);
 
-// A living agent of the project was seen at `at`, which may be less than is stored: then nothing
-// changes. False when nothing changed.
-Result<bool> RaiseLastSeen(db::Transaction& tx, std::string_view id,
-                           std::optional<std::string_view> project, Timestamp at);
+// A living agent was seen at `at`, which may be less than is stored: then nothing changes. False
+// when nothing changed.
+Result<bool> RaiseLastSeen(db::Transaction& tx, std::string_view id, Timestamp at);
 
 Result<void> SetMetadata(db::Transaction& tx, std::string_view id, const domain::Metadata& metadata,
                          Timestamp seen_at);

@@ -52,9 +52,8 @@ class AgentsTest : public StoreTest {
   Timestamp LastSeen(const std::string& id) {
     return FindAgent(connection(), id).value().value().last_seen;
   }
-  bool Raise(const std::string& id, std::optional<std::string_view> project, Timestamp at) {
-    return Write<bool>([&](db::Transaction& tx) { return RaiseLastSeen(tx, id, project, at); })
-        .value();
+  bool Raise(const std::string& id, Timestamp at) {
+    return Write<bool>([&](db::Transaction& tx) { return RaiseLastSeen(tx, id, at); }).value();
   }
 
   FakeSightings sightings_;
@@ -168,11 +167,11 @@ TEST_F(AgentsTest, ListAndCountUseTheNewerTime) {
   Insert(elsewhere, 5);
   ASSERT_TRUE(
       Write<void>([](db::Transaction& tx) { return SetDeregistered(tx, "gone", kNow); }).ok());
-  sightings_.seen = {{{"a", "p"}, kNow - seconds(25)},
-                     {{"b", "p"}, kNow - seconds(35)},  // older than what is stored
-                     {{"gone", "p"}, kNow},
-                     {{"nobody", "p"}, kNow},
-                     {{"elsewhere", "q"}, kNow}};
+  sightings_.seen = {{"a", kNow - seconds(25)},
+                     {"b", kNow - seconds(35)},  // older than what is stored
+                     {"gone", kNow},
+                     {"nobody", kNow},
+                     {"elsewhere", kNow}};
   using Names = std::vector<std::string>;
   EXPECT_EQ(Ids("p"), (Names{"c", "a", "b"}));
   EXPECT_EQ(Ids("p", 2), (Names{"c", "a"}));
@@ -191,15 +190,14 @@ TEST_F(AgentsTest, ListAndCountUseTheNewerTime) {
 
 TEST_F(AgentsTest, LastSeenIsRaisedAndNeverLowered) {
   Insert(Someone("a"), 1);
-  EXPECT_FALSE(Raise("a", std::nullopt, kNow - seconds(1)));
-  EXPECT_FALSE(Raise("a", "q", kNow + seconds(1)));
-  EXPECT_FALSE(Raise("nobody", std::nullopt, kNow));
+  EXPECT_FALSE(Raise("a", kNow - seconds(1)));
+  EXPECT_FALSE(Raise("nobody", kNow));
   EXPECT_EQ(LastSeen("a"), kNow);
-  EXPECT_TRUE(Raise("a", "p", kNow + seconds(1)));
-  EXPECT_TRUE(Raise("a", std::nullopt, kNow + seconds(2)));
+  EXPECT_TRUE(Raise("a", kNow + seconds(1)));
+  EXPECT_TRUE(Raise("a", kNow + seconds(2)));
   EXPECT_EQ(LastSeen("a"), kNow + seconds(2));
   ASSERT_TRUE(Write<void>([](db::Transaction& tx) { return SetDeregistered(tx, "a", kNow); }).ok());
-  EXPECT_FALSE(Raise("a", "p", kNow + seconds(3)));
+  EXPECT_FALSE(Raise("a", kNow + seconds(3)));
 }
 
 TEST_F(AgentsTest, ASightingMovesTheTimeAndKeepsAFocusThatItDoesNotName) {

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "domain/sightings.h"
@@ -14,18 +14,17 @@ namespace interlock::store {
 // Remembers what a test says.
 class FakeSightings final : public domain::Sightings {
  public:
-  Timestamp Newest(std::string_view agent_id, std::string_view project,
-                   Timestamp stored) const override {
-    const auto found = seen.find(std::pair(std::string(agent_id), std::string(project)));
+  Timestamp Newest(std::string_view agent_id, Timestamp stored) const override {
+    const auto found = seen.find(agent_id);
     return found == seen.end() ? stored : std::max(stored, found->second);
   }
   std::vector<std::string> Remembered() const override {
     std::vector<std::string> agents;
-    for (const auto& [key, at] : seen) agents.push_back(key.first);
+    for (const auto& [id, at] : seen) agents.push_back(id);
     return agents;
   }
 
-  std::map<std::pair<std::string, std::string>, Timestamp> seen;  // by agent and its project
+  std::map<std::string, Timestamp, std::less<>> seen;  // by the id of the agent
 };
 
 }  // namespace interlock::store

@@ -150,7 +150,7 @@ constexpr db::Sql kSweep =
     "expires_at, released_at";
 // The same, and the primary key of agents.
 constexpr db::Sql kOwnersOfExpired =
-    "SELECT DISTINCT a.id, a.project, a.last_seen FROM reservations AS r "
+    "SELECT DISTINCT a.id, a.last_seen FROM reservations AS r "
     "JOIN agents AS a ON a.id = r.agent AND a.deregistered_at IS NULL "
     "WHERE r.id IN (SELECT " IL_EXPIRED "LIMIT ?3)";
 #undef IL_EXPIRED
@@ -325,7 +325,7 @@ Result<std::vector<Conflict>> FindConflicts(db::Connection& connection, const Cl
     std::optional<Timestamp> seen;
     if (const auto at = row.OptionalInt(kReservationColumns + 1)) {
       const std::string_view home = row.Text(kReservationColumns + 2);
-      seen = rules.sightings.Newest(conflict.agent, home, {*at});
+      seen = rules.sightings.Newest(conflict.agent, {*at});
       if (home == claim.project) conflict.last_seen = seen;
     }
     conflict.holder_state = domain::StateOf(seen, rules.now, rules.grace);
@@ -459,7 +459,7 @@ Result<std::vector<ExpiredOwner>> FindOwnersOfExpired(db::Connection& connection
                                                       const SweepQuery& query) {
   std::vector<ExpiredOwner> owners;
   const auto take = [&owners](const db::Row& row) {
-    owners.push_back({row.String(0), row.String(1), {row.Int(2)}});
+    owners.push_back({row.String(0), {row.Int(1)}});
   };
   IL_TRY_VOID(connection.ForEach(kOwnersOfExpired, take, query.expired_before.micros,
                                  query.seen_after.micros, query.limit));

@@ -138,7 +138,6 @@ Result<std::vector<domain::Reservation>> SweepReservations(db::Transaction& tx,
 // The living agents that own what it would remove, each once.
 struct ExpiredOwner {
   std::string id;
-  std::string project;
   Timestamp last_seen;  // as it is stored
 };
 Result<std::vector<ExpiredOwner>> FindOwnersOfExpired(db::Connection& connection,

@@ -93,10 +93,10 @@ TEST_F(StatusTest, AgentSeenLaterThanIsStoredIsAlive) {
   Register("p", minutes(9));
   Register("p", minutes(1));
   Register("q", minutes(9));
-  sightings_.seen = {{{"agent1", "p"}, clock_.Now()},
-                     {{"agent2", "p"}, clock_.Now()},
-                     {{"agent3", "q"}, clock_.Now() - minutes(5)},
-                     {{"nobody", "p"}, clock_.Now()}};
+  sightings_.seen = {{"agent1", clock_.Now()},
+                     {"agent2", clock_.Now()},
+                     {"agent3", clock_.Now() - minutes(5)},
+                     {"nobody", clock_.Now()}};
   EXPECT_EQ(Counts("p"), (StatusCounts{.agents_alive = 2, .agents_registered = 2}));
   EXPECT_EQ(Counts("q"), (StatusCounts{.agents_alive = 0, .agents_registered = 1}));
   EXPECT_EQ(Counts(std::nullopt), (StatusCounts{.agents_alive = 2, .agents_registered = 3}));

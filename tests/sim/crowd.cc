@@ -85,7 +85,7 @@ void Crowd::Act(std::uint64_t step) {
     if (!client.token.empty() || last_tag_ == 0 || Below(10) == 0) Register(client);
     return;
   }
-  world_.server().agents.Saw({client.agent});  // as http/dispatch.cc does
+  world_.server().signs().Seen(client.agent);  // as http/dispatch.cc has it done
   promises_.holds.Heard(client.agent, Now());
   int all = 0;
   for (const Choice& choice : Choices()) all += choice.weight;

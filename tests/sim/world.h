@@ -44,6 +44,7 @@ class Server {
   void Stop();
 
   sqlite::Database& database() { return *database_; }
+  service::SignsOfLife& signs() { return storage_.signs(); }
   // Requests reach the storage.
   bool healthy() const { return storage_.breaker_state() == resilience::Breaker::State::kClosed; }
 
