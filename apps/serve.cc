@@ -74,7 +74,7 @@ class Running {
         metrics_(http::Routes(), clock, [this] { return Numbers(); }),
         commits_(std::move(commits)),
         database_(std::move(database)),
-        storage_(*database_, clock, StorageOptions(options, *database_, log)),
+        storage_(*database_, clock, StorageOptions(options, *database_, log_id, log)),
         keys_(std::move(keyring)),
         uuids_(clock, random_),
         reservations_(storage_, clock, uuids_, options.limits, ReservationOptions(options)),
@@ -169,10 +169,12 @@ class Running {
 
  private:
   static service::Storage::Options StorageOptions(const ServeOptions& serve,
-                                                  const sqlite::Database& database, Logger& log) {
+                                                  const sqlite::Database& database,
+                                                  const std::string& log_id, Logger& log) {
     service::Storage::Options options;
     options.budget = serve.limits.storage_timeout;
     options.addresses.grace = serve.heartbeat_grace;
+    options.log_id = log_id;
     options.in_place = [&database] { return database.in_place(); };
     options.on_breaker_change = [&log](service::Storage::Verb verb, resilience::Breaker::State from,
                                        resilience::Breaker::State to) {

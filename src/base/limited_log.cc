@@ -15,10 +15,11 @@ class LimitedLog::Counts : public std::enable_shared_from_this<Counts> {
       : log_(log), clock_(clock), options_(options) {}
 
   // Whether a line of this kind may be written now; counts it if not.
-  bool Admit(std::string_view kind) IL_EXCLUDES(mutex_) {
+  bool Admit(LogLevel level, std::string_view kind) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (!running_) Begin();
     Count& count = kinds_[kind];
+    count.level = level;
     if (count.written < options_.lines_max) {
       ++count.written;
       return true;
@@ -33,8 +34,8 @@ class LimitedLog::Counts : public std::enable_shared_from_this<Counts> {
     if (!std::exchange(running_, false)) return;
     for (auto& [kind, count] : kinds_) {
       if (count.hidden > 0) {
-        log_.Info("more lines of this kind are not shown",
-                  {{"kind", kind}, {"count", count.hidden}});
+        log_.Log(count.level, "more lines of this kind are not shown",
+                 {{"kind", kind}, {"count", count.hidden}});
       }
       count = {};
     }
@@ -42,6 +43,7 @@ class LimitedLog::Counts : public std::enable_shared_from_this<Counts> {
 
  private:
   struct Count {
+    LogLevel level = LogLevel::kInfo;
     std::size_t written = 0;
     std::uint64_t hidden = 0;
   };
@@ -67,8 +69,8 @@ LimitedLog::LimitedLog(Logger& log, Clock& clock, Options options)
 // A timer that fires from now on finds no window, and touches the log no more.
 LimitedLog::~LimitedLog() { counts_->End(); }
 
-void LimitedLog::InfoSome(std::string_view kind, Logger::Fields fields) {
-  if (counts_->Admit(kind)) log_.Info(kind, fields);
+void LimitedLog::LogSome(LogLevel level, std::string_view kind, Logger::Fields fields) {
+  if (counts_->Admit(level, kind)) log_.Log(level, kind, fields);
 }
 
 }  // namespace interlock

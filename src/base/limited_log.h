@@ -10,10 +10,10 @@
 
 namespace interlock {
 
-// Log lines at level info about events that clients cause, so many that a client could flood the
-// log. In each window of time only so many lines of a kind are written; the others are counted, and
-// one line gives their number when the window ends. A kind is its message, which is a constant of
-// the code, so the kinds are few.
+// Log lines about events that clients cause, so many that a client could flood the log. In each
+// window of time only so many lines of a kind are written; the others are counted, and one line
+// gives their number when the window ends. A kind is its message, which is a constant of the code
+// and has one level, so the kinds are few.
 //
 // Thread-safe. When the level is off a call costs a comparison.
 class LimitedLog {
@@ -32,13 +32,16 @@ class LimitedLog {
 
   // REQUIRES: `kind` lives as long as the program.
   void Info(std::string_view kind, Logger::Fields fields) {
-    if (log_.Enabled(LogLevel::kInfo)) InfoSome(kind, fields);
+    if (log_.Enabled(LogLevel::kInfo)) LogSome(LogLevel::kInfo, kind, fields);
+  }
+  void Error(std::string_view kind, Logger::Fields fields) {
+    if (log_.Enabled(LogLevel::kError)) LogSome(LogLevel::kError, kind, fields);
   }
 
  private:
   class Counts;
 
-  void InfoSome(std::string_view kind, Logger::Fields fields);
+  void LogSome(LogLevel level, std::string_view kind, Logger::Fields fields);
 
   Logger& log_;
   const std::shared_ptr<Counts> counts_;

@@ -76,6 +76,16 @@ TEST_F(LimitedLogTest, AHigherLevelSilencesIt) {
   EXPECT_EQ(sink_.text(), "");
 }
 
+TEST_F(LimitedLogTest, ErrorsAreLimitedAndCountedAtTheirOwnLevel) {
+  Logger quiet(clock_, sink_, {.level_min = LogLevel::kError});
+  LimitedLog log(quiet, clock_, {.lines_max = 2, .window = seconds(10)});
+  for (int i = 0; i < 5; ++i) log.Error("a handler failed", {{"what", "no file"}});
+  EXPECT_EQ(Lines("ERROR a handler failed what=\"no file\""), 2U);
+  clock_.Advance(seconds(10));
+  EXPECT_EQ(Lines("ERROR more lines of this kind are not shown kind=\"a handler failed\" count=3"),
+            1U);
+}
+
 TEST_F(LimitedLogTest, ThreadsTogetherKeepTheLimit) {
   LimitedLog log(logger_, clock_, {.lines_max = 5});
   std::vector<std::thread> threads;

@@ -46,7 +46,7 @@ struct TestServices {
         mail(storage, clock, uuids, {}),
         mailbox(storage, clock),
         quiet(clock, unheard),
-        silent(clock, unheard, {.level_min = LogLevel::kError}),
+        silent(clock, limited_lines, {.level_min = LogLevel::kError}),
         events(silent, clock),
         feed(storage, commits, clock, quiet, {}),
         planning(storage, clock, uuids),
@@ -92,6 +92,7 @@ struct TestServices {
   service::Mailbox mailbox;
   testing::CapturedLog unheard;
   Logger quiet;
+  testing::CapturedLog limited_lines;  // of `events`, level error
   Logger silent;  // so that no timer of `events` is among those that a test waits for
   LimitedLog events;
   service::CommitSignal commits;

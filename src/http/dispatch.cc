@@ -119,8 +119,9 @@ boost::asio::awaitable<Response> Run(const Router& router, const Route& route, A
     }
     Response response = served.ok() ? *std::move(served) : ErrorResponse(served.error());
     if (!response.fault.empty()) {
-      app.log.Error("a handler failed",
-                    {{"request_id", request.id}, {"route", route.path}, {"what", response.fault}});
+      app.events.Error(
+          "a handler failed",
+          {{"request_id", request.id}, {"route", route.path}, {"what", response.fault}});
     }
     co_return response;
   } catch (const std::exception& e) {
@@ -128,8 +129,8 @@ boost::asio::awaitable<Response> Run(const Router& router, const Route& route, A
   } catch (...) {
     what = "not a std::exception";
   }
-  app.log.Error("a handler threw",
-                {{"request_id", request.id}, {"route", route.path}, {"what", what}});
+  app.events.Error("a handler threw",
+                   {{"request_id", request.id}, {"route", route.path}, {"what", what}});
   co_return ErrorResponse(Error(Errc::kInternal, std::move(what)));
 }
 

@@ -123,6 +123,7 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
       {Method::kGet, "/refuse?a=%zz", 400, "query parameter a has a broken escape"},
       {Method::kPost, "/refuse", 400, "\"error\":\"bad_json\""},
   };
+  testing::CapturedLog& faults = services_.limited_lines;
   for (const auto& c : kCases) {
     const auto answer = Begin(router, app_, To(c.method, c.target));
     ASSERT_TRUE(answer) << c.target;
@@ -133,10 +134,10 @@ TEST_F(DispatchTest, TargetsFindTheirHandlerOrTheirRefusal) {
     EXPECT_EQ(answer->headers.Find("Allow").has_value(), c.status == 405);
     EXPECT_EQ(answer->body.find("\"message\":\"") != std::string::npos, c.status >= 400)
         << c.target;
-    EXPECT_EQ(captured_.Contains("route=" + c.target + " "), c.status == 500) << c.target;
+    EXPECT_EQ(faults.Contains("route=" + c.target + " "), c.status == 500) << c.target;
   }
-  EXPECT_TRUE(captured_.Contains("the secret detail"));
-  EXPECT_TRUE(captured_.Contains("the other secret"));
+  EXPECT_TRUE(faults.Contains("the secret detail"));
+  EXPECT_TRUE(faults.Contains("the other secret"));
 }
 
 TEST_F(DispatchTest, TheLogNamesTheRequest) {
@@ -151,8 +152,9 @@ TEST_F(DispatchTest, TheLogNamesTheRequest) {
     request.id = std::string("id-of-") + (path + 1);
     ASSERT_TRUE(Begin(router, app, std::move(request)));
   }
-  EXPECT_TRUE(captured_.Contains("a handler failed request_id=id-of-fail")) << captured_.text();
-  EXPECT_TRUE(captured_.Contains("a handler threw request_id=id-of-throw")) << captured_.text();
+  testing::CapturedLog& faults = services_.limited_lines;
+  EXPECT_TRUE(faults.Contains("a handler failed request_id=id-of-fail")) << faults.text();
+  EXPECT_TRUE(faults.Contains("a handler threw request_id=id-of-throw")) << faults.text();
   EXPECT_TRUE(
       captured_.Contains("answered a request request_id=id-of-echo/a method=GET "
                          "path=/echo/a status=200"))

@@ -28,7 +28,9 @@ boost::asio::awaitable<Result<Response>> GetHealth(App& app, Request& /*request*
                             "); look at the server's log and at the disk that holds it.");
   }
   Response response = Response::Json(report.ping_error ? 503 : 200, body.Text());
-  if (report.ping_error) response.headers.Add("Retry-After", "1");
+  if (report.ping_error && !IsFileLost(*report.ping_error)) {
+    response.headers.Add("Retry-After", "1");
+  }
   co_return response;
 }
 

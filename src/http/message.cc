@@ -28,13 +28,13 @@ bool SameName(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
-// What a client hears where the message is about our files and statements; empty = the message.
+// The message for a client where the error's own is about our files and statements; empty = the
+// error's own.
 std::string_view ToldInstead(const Error& error) {
   const Errc code = error.code();
-  if (code == Errc::kUnavailable && error.slug() == Describe(Errc::kCantOpen).slug) {
+  if (IsFileLost(error)) {
     return "The server's database file, or its log, was moved away, removed or replaced, so "
-           "nothing "
-           "is read or stored; the server's log says what to do.";
+           "nothing is read or stored; the server's log says what to do.";
   }
   if (code == Errc::kOutcomeUnknown) {
     return "It is not known whether this was stored: look before you repeat it, or repeat it with "
@@ -52,14 +52,14 @@ std::string_view ToldInstead(const Error& error) {
 }
 
 // Seconds after which a client may try again, for errors that pass by themselves: those of the
-// error's detail, else one, since a full queue drains within a second. Waiting does not cure the
-// limit of reservations.
+// error's detail, else one, since a full queue drains within a second. Waiting cures neither the
+// limit of reservations nor a lost database file.
 std::optional<std::int64_t> RetryAfter(const Error& error) {
   for (const auto& [key, value] : error.details()) {
     if (key != "retry_after") continue;
     if (const auto* seconds = std::get_if<std::int64_t>(&value)) return *seconds;
   }
-  const bool passes = error.http_status() == 503 ||
+  const bool passes = (error.http_status() == 503 && !IsFileLost(error)) ||
                       (error.http_status() == 429 && error.slug() != "reservation_limit");
   if (passes) return 1;
   return std::nullopt;
@@ -150,6 +150,10 @@ Response Response::Json(int status, std::string json) {
   response.body = std::move(json);
   response.body += '\n';
   return response;
+}
+
+bool IsFileLost(const Error& error) {
+  return error.code() == Errc::kUnavailable && error.slug() == Describe(Errc::kCantOpen).slug;
 }
 
 Response ErrorResponse(const Error& error) {

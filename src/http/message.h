@@ -106,6 +106,9 @@ struct Response {
   static Response Json(int status, std::string json);
 };
 
+// True: the database file is not the one that was opened. A person must act before a retry helps.
+bool IsFileLost(const Error& error);
+
 // {"error","message", details…} with the status of the error's code. Errors that pass by themselves
 // carry Retry-After, a 429 also `retry_after_seconds`; a 401 carries WWW-Authenticate. Of our own
 // mistakes (kInternal) and of what failed in storage the client learns only that it did: the

@@ -59,6 +59,14 @@ TEST(MessageTest, ARateLimitSaysWhenToTryAgainInBothNames) {
   EXPECT_FALSE(full.headers.Find("Retry-After").has_value());
 }
 
+TEST(MessageTest, LostDatabaseFileIsNotWorthARetry) {
+  const Response lost =
+      ErrorResponse(Error(Errc::kUnavailable, "/srv/i.db was removed").WithSlug("cannot_open"));
+  EXPECT_EQ(lost.status, 503);
+  EXPECT_FALSE(lost.headers.Find("Retry-After").has_value());
+  EXPECT_EQ(lost.fault, "/srv/i.db was removed");
+}
+
 TEST(MessageTest, OurOwnMistakesAreForTheLogAndNotForTheClient) {
   const Response response =
       ErrorResponse(Error(Errc::kInternal, "the secret").WithDetail("key", std::string("secret")));

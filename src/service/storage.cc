@@ -50,6 +50,14 @@ resilience::Breaker::OnChange TellOf(Storage::Verb verb, const Storage::OnBreake
   };
 }
 
+Error Overwritten() {
+  return Error(Errc::kUnavailable,
+               "The database file holds another database than the one that the server opened. Stop "
+               "the server, which may spoil that file, then put the right file in its place and "
+               "start the server again.")
+      .WithSlug("cannot_open");
+}
+
 }  // namespace
 
 Storage::Storage(db::Database& database, Clock& clock, Options options)
@@ -66,22 +74,43 @@ Storage::Storage(db::Database& database, Clock& clock, Options options)
       inboxes_(options.inboxes_max),
       signs_(clock),
       addresses_(options.addresses, signs_),
-      in_place_(std::move(options.in_place)) {}
+      in_place_(std::move(options.in_place)),
+      log_id_(std::move(options.log_id)) {}
 
 Storage::Call Storage::Read(ReadFn fn, Done done) {
+  if (overwritten_) {
+    done(Overwritten());
+    return {};
+  }
   return read_guard_.Run(ReadOperation(database_, std::move(fn), budget_), std::move(done));
 }
 
 Storage::Call Storage::Write(WriteFn fn, Done done) {
+  if (overwritten_) {
+    done(Overwritten());
+    return {};
+  }
   return write_guard_.Run(WriteOperation(database_, std::move(fn), budget_), std::move(done));
 }
 
 Storage::Call Storage::Peek(Duration budget, ReadFn fn, Done done) {
+  if (overwritten_) {
+    done(Overwritten());
+    return {};
+  }
   return peek_.Run(ReadOperation(database_, std::move(fn), budget), std::move(done));
 }
 
 Storage::Call Storage::Ping(Duration budget, Done done) {
-  return Peek(budget, store::Ping, std::move(done));
+  const auto check = [this](db::Connection& connection) { return CheckLogId(connection); };
+  return peek_.Run(ReadOperation(database_, check, budget), std::move(done));
+}
+
+Result<void> Storage::CheckLogId(db::Connection& connection) {
+  IL_TRY(const std::string found, store::Ping(connection));
+  if (!log_id_.empty() && found != log_id_) overwritten_ = true;
+  if (overwritten_) return Overwritten();
+  return {};
 }
 
 resilience::Breaker::State Storage::breaker_state() const {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -58,6 +60,7 @@ class Storage {
     resilience::Retry::Random random = resilience::SystemRandom();
     std::size_t inboxes_max = InboxMarks::kInboxesMax;
     std::function<bool()> in_place = nullptr;  // false: the database is not where it was opened
+    std::string log_id = {};                   // of the database, see Ping(); empty = any
     AddressBook::Options addresses = {};
   };
 
@@ -83,13 +86,15 @@ class Storage {
   Call Peek(Duration budget, std::function<Result<T>(db::Connection&)> fn, DoneWith<T> done);
 
   // Does the database answer at all? Peeks with one small read; store/ping.h says what it can show.
-  // kStorageTimeout when the budget (500 ms for /health) is used up.
+  // kStorageTimeout when the budget (500 ms for /health) is used up. kUnavailable, slug
+  // cannot_open, when the file holds another database: from then on all other calls are refused
+  // alike, since SQLite would mix the pages of both.
   Call Ping(Duration budget, Done done);
 
   // What is known of inboxes without a read. Whoever puts mail into one tells it.
   InboxMarks& inboxes() { return inboxes_; }
   // Whether that may be answered: not for a database that was removed or replaced.
-  bool in_place() const { return !in_place_ || in_place_(); }
+  bool in_place() const { return !overwritten_ && (!in_place_ || in_place_()); }
   // Every registration of an agent must tell it.
   InboxNames& inbox_names() { return inbox_names_; }
 
@@ -109,6 +114,8 @@ class Storage {
   void Stop();
 
  private:
+  Result<void> CheckLogId(db::Connection& connection);
+
   const resilience::Breaker& BreakerOf(Verb verb) const {
     return verb == Verb::kRead ? read_breaker_ : write_breaker_;
   }
@@ -126,6 +133,8 @@ class Storage {
   SignsOfLife signs_;
   AddressBook addresses_;
   const std::function<bool()> in_place_;
+  const std::string log_id_;
+  std::atomic<bool> overwritten_ = false;  // by another database, as a ping found
 };
 
 namespace internal {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "base/result.h"
 #include "db/connection.h"
@@ -8,16 +9,14 @@
 
 namespace interlock::store {
 
-// Does the database answer? Looks one key of `meta` up, which takes a snapshot and walks from the
-// first page of the file to the table. Whether there is such a key does not matter.
-//
-// A connection rereads a page only after another one has changed the file, so what it shows is:
-// - a file that was cut short: at once;
-// - a file that was overwritten: at once on a connection that has not pinged yet, on the others
-//   after the next commit.
-// A file that was moved away, removed or replaced is found before any read begins (see
-// db/sqlite/read_pool.h).
-Result<void> Ping(db::Connection& connection);
+// Does the database answer? Returns the log id (store/meta.h), "" if there is none. It is read from
+// the disk, not from the connection's cache, so the ping finds
+// - a file that was cut short, or overwritten with bytes that are no database: an error;
+// - a file that was overwritten with another database: another log id.
+// It cannot find a backup of the same database, nor a change to pages that the -wal file holds too:
+// SQLite reads those from there. A file that was moved away, removed or replaced is found before
+// any read begins (see db/sqlite/read_pool.h). REQUIRES: a snapshot is open.
+Result<std::string> Ping(db::Connection& connection);
 
 std::span<const db::NamedSql> PingStatements();
 

@@ -128,6 +128,7 @@ class MovedFileTest : public FailingStorageTest {
         const HttpAnswer answer = Get(client, read);
         EXPECT_EQ(answer.status, 503) << read;
         EXPECT_THAT(answer.body, HasSubstr(kTold)) << read;
+        EXPECT_EQ(answer.Header("Retry-After"), "") << "waiting alone does not cure it";
       }
       const HttpAnswer written = Send(client);
       EXPECT_EQ(written.status, 503);
@@ -135,8 +136,21 @@ class MovedFileTest : public FailingStorageTest {
     }
     const HttpAnswer health = Get(client, "/health");
     EXPECT_EQ(health.status, 503);
+    EXPECT_EQ(health.Header("Retry-After"), "");
     EXPECT_THAT(health.body, AllOf(HasSubstr(R"({"status":"degraded",)"), HasSubstr(why)));
     EXPECT_THAT(server.process().Stderr(), HasSubstr(why));
+  }
+  static void CheckRefusedAfterPing(ServerProcess& server, HttpClient& client,
+                                    const std::string& why) {
+    EXPECT_EQ(Get(client, "/health").status, 503) << "at the next ping";
+    CheckRefused(server, client, why);
+  }
+  // A file of another server, other.db.
+  void MakeOther() {
+    const auto other = Start({"--db=other.db"});
+    HttpClient client = other->Connect();
+    ASSERT_EQ(Send(client).status, 200);
+    EXPECT_EQ(other->Stop(), 0);
   }
   // A server whose readers, and the marks of its inboxes, have all been used.
   std::unique_ptr<ServerProcess> StartUsed() {
@@ -155,25 +169,57 @@ TEST_F(MovedFileTest, RemovedDatabaseAnswersNothing) {
   const auto server = StartUsed();
   HttpClient client = server->Connect();
   std::filesystem::remove(File("test.db"));
-  EXPECT_EQ(Get(client, "/health").status, 503) << "at the next ping";
-  CheckRefused(*server, client, "was moved away, removed or replaced");
+  CheckRefusedAfterPing(*server, client, "was moved away, removed or replaced");
   EXPECT_FALSE(std::filesystem::exists(File("test.db"))) << "nothing is made in its place";
   EXPECT_EQ(server->Stop(), 0);
 }
 
-TEST_F(MovedFileTest, ReplacedDatabaseIsNeitherReadNorWritten) {
-  {
-    const auto other = Start({"--db=other.db"});
-    HttpClient client = other->Connect();
-    ASSERT_EQ(Send(client).status, 200);
-    EXPECT_EQ(other->Stop(), 0);
+TEST_F(MovedFileTest, RefusedWriteStopsAnswersFromMemory) {
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  std::filesystem::remove(File("test.db"));
+  EXPECT_EQ(Send(client).status, 503);
+  EXPECT_EQ(Get(client, "/api/inbox/b?project=p&since_cursor=1").status, 503);
+  EXPECT_EQ(server->Stop(), 0);
+}
+
+TEST_F(MovedFileTest, ManyRefusedRequestsWriteFewLogLines) {
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  std::filesystem::remove(File("test.db"));
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(Send(client).status, 503);
+  EXPECT_EQ(server->Stop(), 0);
+  const std::string log = server->process().Stderr();
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = log.find(" ERROR a handler failed", at)) != std::string::npos;
+       ++at) {
+    ++lines;
   }
+  EXPECT_GE(lines, 1U);
+  EXPECT_LE(lines, 100U) << "20 lines in each window of 10 seconds";
+  EXPECT_THAT(log, HasSubstr("ERROR more lines of this kind are not shown"));
+}
+
+TEST_F(MovedFileTest, DatabaseOverwrittenInPlaceIsFoundByThePing) {
+  MakeOther();
+  {
+    EXPECT_EQ(Start()->Stop(), 0);
+  }  // the next start finds its schema in the file, not in the log
+  const auto server = StartUsed();
+  HttpClient client = server->Connect();
+  std::ofstream(File("test.db"), std::ios::binary | std::ios::in)
+      << std::ifstream(File("other.db"), std::ios::binary).rdbuf();
+  CheckRefusedAfterPing(*server, client, "holds another database");
+  server->Stop();
+}
+
+TEST_F(MovedFileTest, ReplacedDatabaseIsNeitherReadNorWritten) {
+  MakeOther();
   const auto server = StartUsed();
   HttpClient client = server->Connect();
   const auto size = std::filesystem::file_size(File("other.db"));
   std::filesystem::rename(File("other.db"), File("test.db"));
-  EXPECT_EQ(Get(client, "/health").status, 503);
-  CheckRefused(*server, client, "was moved away, removed or replaced");
+  CheckRefusedAfterPing(*server, client, "was moved away, removed or replaced");
   EXPECT_EQ(server->Stop(), 0);
   EXPECT_EQ(std::filesystem::file_size(File("test.db")), size);
 }
@@ -196,8 +242,7 @@ TEST_F(MovedFileTest, RemovedLogAnswersNothingAndIsSavedByAStop) {
     const auto server = StartUsed();
     HttpClient client = server->Connect();
     ASSERT_TRUE(std::filesystem::remove(File("test.db-wal")));
-    EXPECT_EQ(Get(client, "/health").status, 503) << "at the next ping";
-    CheckRefused(*server, client, "test.db-wal, was removed or replaced");
+    CheckRefusedAfterPing(*server, client, "test.db-wal, was removed or replaced");
     EXPECT_EQ(server->Stop(), 0);
   }
   const auto server = Start();

@@ -54,7 +54,7 @@ class Database final : public db::Database {
   bool StepWriter() { return writer_.StepOnce(); }
   bool StepReader() { return readers_.StepOnce(); }
 
-  // False: the file was no longer where it was opened when a read last looked.
+  // False: the file was no longer where it was opened when a read or write last looked.
   bool in_place() const { return in_place_.load(std::memory_order_relaxed); }
 
   GroupWriter::Stats writer_stats() { return writer_.stats(); }
@@ -66,7 +66,7 @@ class Database final : public db::Database {
 
   const std::unique_ptr<GatheringVfs> gathering_;  // of the writer; null: it has none
   const std::optional<FileId> file_;               // that was opened first
-  std::atomic<bool> in_place_ = true;
+  std::atomic<bool> in_place_ = true;              // both executors set it
   GroupWriter writer_;
   ReadPool readers_;
 };

@@ -244,6 +244,19 @@ TEST_F(DatabaseTest, FileThatWasReplacedIsNeitherReadNorWrittenUntilItIsBack) {
   EXPECT_TRUE(db::WriteAndWait(*database, Insert(2)).ok());
 }
 
+TEST_F(DatabaseTest, RefusedWriteReportsThatTheFileIsGone) {
+  temp_.Make("CREATE TABLE t(a)");
+  auto database = Open();
+  EXPECT_TRUE(database->in_place());
+  const auto aside = temp_.directory() / "aside.db";
+  fs::rename(temp_.path(), aside);
+  EXPECT_EQ(db::WriteAndWait(*database, Insert(1)).error().slug(), "cannot_open");
+  EXPECT_FALSE(database->in_place());
+  fs::rename(aside, temp_.path());
+  EXPECT_TRUE(db::WriteAndWait(*database, Insert(1)).ok());
+  EXPECT_TRUE(database->in_place());
+}
+
 TEST_F(DatabaseTest, ConnectionsThatAreOpenedAnewTakeNoOtherFile) {
   temp_.Make("CREATE TABLE t(a)");
   auto database = Open();

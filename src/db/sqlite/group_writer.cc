@@ -248,6 +248,9 @@ Result<void> GroupWriter::Begin() {
   if (!begun.ok() && SpoilsConnection(begun.error().code())) connection_.reset();
   if (!begun.ok()) return begun;
   Result<void> in_place = connection_->CheckInPlace();
+  if (options_.in_place != nullptr) {
+    options_.in_place->store(in_place.ok(), std::memory_order_relaxed);
+  }
   if (!in_place.ok()) connection_->Rollback();
   return in_place;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -73,6 +74,7 @@ class GroupWriter {
     int log_pages_max = 16'000;    // 64 MB: a longer log is moved into the file, see (7)
     Drive drive = Drive::kThreads;
     Ticket first_ticket = 1;
+    std::atomic<bool>* in_place = nullptr;  // where to report the result of (9), if anywhere
     // Hears of each new connection before the next batch uses it, on the writer thread. What a
     // batch of unknown outcome left behind can be read here. Must not throw.
     OnReopened on_reopened = {};

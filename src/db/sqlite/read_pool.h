@@ -40,7 +40,7 @@ class ReadPool {
     std::size_t queue_max = 4096;
     Drive drive = Drive::kThreads;
     Ticket first_ticket = 2;
-    std::atomic<bool>* in_place = nullptr;  // where to say whether the file was, if anywhere
+    std::atomic<bool>* in_place = nullptr;  // where to report that, if anywhere
   };
 
   // For metrics; counts since the start.
