@@ -12,6 +12,7 @@
 
 #include "base/git_tree.h"
 #include "base/time_text.h"
+#include "glob/pattern.h"
 #include "http/exchange.h"
 #include "json/value.h"
 #include "json/write.h"
@@ -24,7 +25,11 @@ namespace fs = std::filesystem;
 using Fit = Table::Fit;
 
 constexpr std::string_view kWildcards = "*?[{\\";
-constexpr std::string_view kSpecial = "\\*?[{},(";  // what a pattern must escape to mean itself
+// Characters that a pattern must hide to mean itself: with a backslash, or in a class where a
+// backslash could be taken for a separator of directories, or the character for a form of a shell.
+constexpr std::string_view kEscaped = "[{},(";
+constexpr std::string_view kInClass = "\\*?";
+constexpr std::string_view kInClassFirst = "~$! \t\n\v\f\r";
 
 // ---- What the server says. A member that is missing counts as "", 0 or false: a newer or older
 // server must not be the end of a command that only shows things.
@@ -247,9 +252,16 @@ class Asking {
 
 std::string Escaped(std::string_view path) {
   std::string escaped;
-  for (const char c : path) {
-    if (kSpecial.find(c) != std::string_view::npos) escaped += '\\';
-    escaped += c;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const char c = path[i];
+    if (kInClass.contains(c) || (i == 0 && kInClassFirst.contains(c)) || (i == 1 && c == ':')) {
+      escaped += c == '\\' || c == '!' ? "[\\" : "[";
+      escaped += c;
+      escaped += ']';
+    } else {
+      if (kEscaped.contains(c)) escaped += '\\';
+      escaped += c;
+    }
   }
   return escaped;
 }
@@ -297,6 +309,14 @@ Result<Seen> See(const AskOptions& options, const fs::path& here) {
   return Seen{.before = "", .rest = *inside};
 }
 
+// Refuses what the server refuses of a pattern, before the directory we are in is put in front.
+Result<void> RefuseForeign(std::string_view typed) {
+  const auto pattern = glob::Pattern::Parse(typed);
+  if (pattern.ok() || pattern.error().code() != Errc::kInvalidPattern) return {};
+  return Error(Errc::kInvalidPattern,
+               fmt::format("{}; here literal:true is --literal", pattern.error().message()));
+}
+
 }  // namespace
 
 Screen Screen::Find() {
@@ -318,9 +338,12 @@ Result<Place> PlaceOf(const AskOptions& options, const fs::path& here) {
     if (path.empty()) return Place{.pattern = "**", .literal = false};
     return Place{.pattern = Escaped(path) + (path.ends_with('/') ? "" : "/"), .literal = false};
   }
-  const bool wild = seen.rest.find_first_of(kWildcards) != std::string::npos;
-  if (path.ends_with('/') || (wild && !fs::exists(found))) {
-    return Place{.pattern = Escaped(seen.before) + seen.rest, .literal = false};
+  if (!fs::exists(found)) {
+    IL_TRY_VOID(RefuseForeign(seen.rest));
+    const bool wild = seen.rest.find_first_of(kWildcards) != std::string::npos;
+    if (wild || path.ends_with('/')) {
+      return Place{.pattern = Escaped(seen.before) + seen.rest, .literal = false};
+    }
   }
   return Place{.pattern = std::move(path)};
 }

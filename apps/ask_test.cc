@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "glob/pattern.h"
 #include "testing/temp_db.h"
 
 namespace interlock::app {
@@ -54,6 +55,42 @@ TEST(PlaceOfTest, WhatIsThereOnDiskIsTakenForWhatItIs) {
   fs::create_directories(root.path() / "C++(1)");
   EXPECT_EQ(PlaceAt(project + "/C++(1)", project),
             (Place{.pattern = "C++\\(1)/", .literal = false}));
+}
+
+TEST(PlaceOfTest, ThePatternOfADirectoryIsOneThatTheServerTakes) {
+  const testing::TempDir root;
+  const std::string project = root.path().string();
+  for (const std::string name : {"app/[id]", "C++(1)", "a*b", "a?", "back\\slash", "x,y", "{a",
+                                 "b}", "~", "$HOME", "!x", " blank ", "C:", "src/~"}) {
+    fs::create_directories(root.path() / name);
+    const Place place = PlaceAt(project + "/" + name, project);
+    const auto pattern = glob::Pattern::Parse(place.pattern);
+    ASSERT_TRUE(pattern.ok()) << place.pattern << ": " << pattern.error();
+    EXPECT_TRUE(pattern->Matches(name + "/x")) << place.pattern;
+    EXPECT_FALSE(pattern->Matches("z/x")) << place.pattern;
+  }
+}
+
+TEST(PlaceOfTest, FormsOfOtherToolsAreRefusedUnlessTheFileExists) {
+  const testing::TempDir directory;
+  fs::create_directories(directory.path() / ".git");
+  fs::create_directories(directory.path() / "src");
+  AskOptions options;
+  options.project = "web";
+  for (const char* path :
+       {"~/x", "$HOME/x", "C:/x", " a.cc", "a.cc ", "!a.cc", "a\\*.cc", "{a,b", "a}"}) {
+    options.path = path;
+    options.literal = false;
+    const auto refused = PlaceOf(options, directory.path() / "src");
+    ASSERT_FALSE(refused.ok()) << path;
+    EXPECT_EQ(refused.error().code(), Errc::kInvalidPattern) << path;
+    EXPECT_THAT(refused.error().message(), HasSubstr("--literal")) << path;
+    options.literal = true;
+    EXPECT_EQ(PlaceOf(options, directory.path() / "src")->pattern, std::string("src/") + path);
+  }
+  std::ofstream(directory.path() / "src" / "!a.cc").close();
+  EXPECT_EQ(PlaceAt("!a.cc", "web", directory.path() / "src"),
+            (Place{.pattern = "src/!a.cc", .literal = true}));
 }
 
 TEST(PlaceOfTest, AnAbsolutePathIsTakenRelativeToAProjectThatIsOne) {

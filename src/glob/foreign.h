@@ -8,14 +8,16 @@
 
 namespace interlock::glob {
 
-// Forms that shells and regular expressions have and our patterns have not. Whoever writes one
-// means something by it, so none is taken for plain characters: kInvalidPattern says what to write
-// instead.
+// Forms that shells, regular expressions, Windows and .gitignore have and our patterns have not. A
+// pattern with one of them would hold no path of a work tree, so none is taken for plain
+// characters: kInvalidPattern names the form to write instead.
 
-// `\` before an ordinary character, `[[:alpha:]]` and its like, `{1..3}` and `{a..e..2}`.
+// Blanks around the text, `C:\x`, `\` before an ordinary character, `[[:alpha:]]` and its like, a
+// brace without a partner, `{1..3}`, `{a, b}`.
 Result<void> RefuseForeign(std::string_view text, std::span<const Lexeme> lexemes);
 
-// One of ? * + @ ! directly before `(` with a matching `)`, in a sequence without braces.
-Result<void> RefuseExtglobs(std::string_view text, std::span<const Lexeme> sequence);
+// In a sequence without braces: one of ? * + @ ! directly before `(` with a matching `)`; `\*` and
+// `\?` inside a name; as the first name `C:`, `~`, `~user`, `$NAME`, `${…}`, `$(…)`; a leading `!`.
+Result<void> RefuseForeignExpansion(std::string_view text, std::span<const Lexeme> sequence);
 
 }  // namespace interlock::glob

@@ -76,9 +76,8 @@ class Lexer {
   Result<char32_t> Escaped(std::size_t start) {
     if (AtEnd()) {
       return InvalidPattern(
-          "the backslash at the end escapes nothing; use / between directories, or write \\\\ for "
-          "a "
-          "literal backslash",
+          "the backslash at the end escapes nothing; use / between directories, or send "
+          "literal:true for a path with a backslash in its name",
           start);
     }
     const char32_t c = Take();

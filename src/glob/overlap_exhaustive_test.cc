@@ -161,7 +161,21 @@ TEST(OverlapExhaustiveTest, AllPairsWithDotsAndClassesAgreeWithBruteForce) {
 }
 
 TEST(OverlapExhaustiveTest, AllPairsOfLiteralBracesAgreeWithBruteForce) {
-  CheckAllPairs(AllTexts({"{", "}", ",", "a", "*"}, 3), AllPaths({"a", "{", "}", ","}, 5));
+  CheckAllPairs(AllTexts({"{", "}", "\\{", ",", "a", "*"}, 3), AllPaths({"a", "{", "}", ","}, 5));
+}
+
+// Each text is accepted, or refused as a form of another tool, by both implementations alike.
+TEST(OverlapExhaustiveTest, AllTextsOfForeignFormsAreAcceptedOrRefusedAlike) {
+  const std::vector<std::string> texts = AllTexts(
+      {"{", "}", ",", "a", "*", "\\", " ", "~", "$", "!", ":", "/", "."}, kSlowBuild ? 3 : 4);
+  std::size_t refused = 0;
+  for (const std::string& text : texts) {
+    const bool accepted = Pattern::Parse(text).ok();
+    ASSERT_EQ(accepted, SlowGlob::Parse(text).has_value()) << text;
+    if (!accepted) ++refused;
+  }
+  EXPECT_GT(refused, texts.size() / 20);
+  EXPECT_LT(refused, texts.size() * 19 / 20);
 }
 
 TEST(OverlapExhaustiveTest, AllPairsOfAlternationsAgreeWithBruteForce) {

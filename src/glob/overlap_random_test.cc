@@ -114,7 +114,7 @@ TEST(OverlapRandomTest, EqualCanonicalTextsMatchTheSamePaths) {
   std::mt19937_64 rng(testing::TestSeed());
   const std::vector<Pattern> pool = MakePool(rng);
   for (const Pattern& pattern : pool) {
-    const Result<Pattern> again = Pattern::Parse(pattern.canonical());
+    const Result<Pattern> again = Pattern::ParseHeld(pattern.canonical());
     if (!again.ok()) {
       // Longer than what was sent, so a limit may be in the way; nothing else may.
       EXPECT_EQ(again.error().code(), Errc::kPatternTooComplex) << pattern.canonical();

@@ -267,7 +267,7 @@ Result<Pattern> Pattern::Parse(std::string_view text) {
   IL_TRY(Lexed lexed, Lex(text));
   IL_TRY_VOID(RefuseForeign(text, lexed.lexemes));
   IL_TRY(const auto sequences, ExpandBraces(std::move(lexed.lexemes)));
-  for (const auto& sequence : sequences) IL_TRY_VOID(RefuseExtglobs(text, sequence));
+  for (const auto& sequence : sequences) IL_TRY_VOID(RefuseForeignExpansion(text, sequence));
   return PatternBuilder::Build(text, std::move(lexed.classes), sequences);
 }
 

@@ -35,16 +35,18 @@ inline bool IsAtOrBelow(std::string_view path, std::string_view directory) {
 //   **          as a whole segment: zero or more segments; at the end of a pattern one or more;
 //               inside a segment the same as `*`
 //   [a-z] [^a] [!a]   one character of the class, or not of it; never `/`
-//   {a,b}       either branch; branches may nest and may hold `/` and wildcards. A brace that is
-//               unbalanced or has a single branch is a plain character
-//   \x          x itself, for x of \ * ? [ ] { } , ( ) | and in a class also ^ ! -
+//   {a,b}       either branch; branches may nest and may hold `/` and wildcards. Braces with a
+//               single branch are plain characters
+//   \x          x itself, for x of [ ] { } , ( ) | and, at the beginning of a segment, * ?; in a
+//               class for x of \ * ? [ ] { } , ( ) | ^ ! -
 //   a/          the same as `a/**`
 //   a           without any wildcard: the path and everything below it, since a path is never
 //               a file and a directory at once; a branch without any covers what is below it,
 //               too
 //
-// Forms that only other tools have are refused, never taken for plain characters: other
-// escapes, `{1..3}`, `[[:alpha:]]`, `@(a|b)` and its like.
+// Forms that only other tools have are refused, never taken for plain characters: other escapes,
+// a brace without a partner, `{1..3}`, `[[:alpha:]]`, `@(a|b)`, `C:/x`, `~/x`, `$HOME/x`, `!x` and
+// blanks around the text; foreign.h lists them all.
 //
 // Escapes and classes are read first, so a brace or comma in them is a plain character. Braces are
 // expanded next, as text: `{a,b}/` is `a/` and `b/`, and `*{*,x}` is `**` and `*x`. Each expansion
@@ -76,7 +78,8 @@ class Pattern {
   const std::string& text() const { return text_; }
 
   // Patterns with equal canonical texts match the same paths; spelling, order of branches and
-  // needless escapes make no difference. Not bounded by kPatternBytesMax.
+  // needless escapes make no difference. Not bounded by kPatternBytesMax; otherwise a text for
+  // ParseHeld().
   const std::string& canonical() const { return canonical_; }
 
   // The path that, with everything below it, is all that matches; null when the pattern is no path.

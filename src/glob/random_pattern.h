@@ -38,9 +38,9 @@ class RandomPatterns {
 
   std::string Segment(int depth) {
     static const std::vector<std::string> kPieces = {
-        "a",  "b",    "c",    ".",     "é",    "a",     "b",   "*",   "*",
-        "?",  "[ab]", "[^a]", "[!b.]", "[.c]", "[à-ü]", "\\*", "\\(", "[b-z]",
-        "ab", "..",   "**",   "[*]",   "{",    ",",     "(",   ")"};
+        "a",    "b",     "c",    ".",     "é",   "a",   "b",     "*",  "*",  "?",  "[ab]",
+        "[^a]", "[!b.]", "[.c]", "[à-ü]", "\\*", "\\(", "[b-z]", "ab", "..", "**", "[*]",
+        "{b}",  ",",     "(",    ")",     "\\{", " ",   "~",     "$a", "!"};
     std::string text;
     const std::size_t pieces = 1 + Below(4);
     for (std::size_t i = 0; i < pieces; ++i) {

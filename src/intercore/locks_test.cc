@@ -66,7 +66,7 @@ TEST(LockOfTest, TheGlobOfALiteralPathMatchesThatPathAlone) {
   reservation.literal = true;
   for (const std::string path : {"app/[id]/page.tsx", "a*b/{c,d}?", "back\\slash", "plain/x.cc"}) {
     reservation.pattern = path;
-    const auto pattern = glob::Pattern::Parse(LockOf(reservation).pattern);
+    const auto pattern = glob::Pattern::ParseHeld(LockOf(reservation).pattern);
     ASSERT_TRUE(pattern.ok()) << pattern.error();
     ASSERT_NE(pattern->literal_path(), nullptr) << path;
     EXPECT_EQ(*pattern->literal_path(), path);

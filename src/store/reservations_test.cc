@@ -282,12 +282,15 @@ TEST(ReservationsMigrationTest, OldRowsAreStillInTheWay) {
   const db::Schema before = {whole.program, whole.steps.first(7)};
   ASSERT_TRUE(db::Migrator(before, {.database = temp.path()}, clock).Run(*connection).ok());
   const std::string deep = "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18";
-  const std::array<std::array<std::string, 2>, 6> kRows = {{{"src", "src"},
+  const std::array<std::array<std::string, 2>, 9> kRows = {{{"src", "src"},
                                                             {"lib/a.cc", "lib/a.cc"},
                                                             {deep, deep},
                                                             {"dir/*.cc", "dir/"},
                                                             {"@(y|z)", "@(y|z)"},
-                                                            {"**/{1..3}", ""}}};
+                                                            {"**/{1..3}", ""},
+                                                            {"~/x", "~/x"},
+                                                            {"doc/{a,b", "doc/{a,b"},
+                                                            {"win\\*.cc", "win*.cc"}}};
   for (std::size_t i = 0; i < kRows.size(); ++i) {
     const auto number = static_cast<std::int64_t>(i + 1);
     ASSERT_TRUE(connection
@@ -313,6 +316,9 @@ TEST(ReservationsMigrationTest, OldRowsAreStillInTheWay) {
   EXPECT_EQ(in_the_way("dir/x.*"), Names{"old4"});
   EXPECT_EQ(in_the_way("?(y*"), Names{"old5"});
   EXPECT_EQ(in_the_way("x/[{]*"), Names{"old6"});
+  EXPECT_EQ(in_the_way("[~]/*"), (Names{"old6", "old7"}));
+  EXPECT_EQ(in_the_way("doc/\\{*"), (Names{"old6", "old8"}));
+  EXPECT_EQ(in_the_way("win[*]*"), Names{"old9"});
 }
 
 // The index of prefixes must never hide what the exact comparison would find.

@@ -162,17 +162,35 @@ TEST_F(ReservationsTest, FormsOfOtherToolsAreRefusedUnlessThePathIsLiteral) {
                 {"[[:alpha:]]", "[A-Za-z]"},
                 {"@(a|b)", "{a,b}"},
                 {"!(a)", "literal:true"},
-                {"[\\\\d]", "[0-9]"}};
+                {"[\\\\d]", "[0-9]"},
+                {" src/a.cc ", "remove them"},
+                {"src/{a,b", "write {a,b}"},
+                {"C:/x", "relative to the project's root"},
+                {"C:\\\\y", "relative to the project's root"},
+                {"~/x", "relative to the project's root"},
+                {"$HOME/x", "relative to the project's root"},
+                {"${X}", "relative to the project's root"},
+                {"src\\\\*.cc", "use / as in src/*.cc"},
+                {"src\\\\\\\\b.cc", "use / between directories"},
+                {"!neg", "literal:true"}};
   for (const auto& form : kForms) {
     const HttpAnswer refused = Ask("POST", kAll, Wish("a", form.pattern));
     EXPECT_EQ(refused.status, 400) << form.pattern;
     EXPECT_THAT(refused.body, AllOf(HasSubstr("invalid_pattern"), HasSubstr(form.instead)));
+    const std::string batch = R"({"project":"p","agent_id":"a","path_patterns":["y",")";
+    const HttpAnswer together = Ask("POST", kAll, batch + form.pattern + R"("]})");
+    EXPECT_EQ(together.status, 400) << form.pattern;
+    EXPECT_THAT(together.body, AllOf(HasSubstr("invalid_pattern"), HasSubstr(R"("index":1)")));
     Grant("a", form.pattern, R"(,"literal":true)");
   }
   Grant("a", "app/(group)/foo@2x(1).png");
   Check({
       {"GET", kAll + "/check?project=p&pattern=@(a%7Cb)", "", 400, "invalid_pattern"},
       {"GET", kAll + "/check?project=p&pattern=@(a%7Cb)&literal=true", "", 200, "@(a|b)"},
+      {"GET", kAll + "/check?project=p&pattern=%20src/a.cc", "", 400, "remove them"},
+      {"GET", kAll + "/check?project=p&pattern=$HOME/x", "", 400, "invalid_pattern"},
+      {"GET", kAll + "/check?project=p&pattern=$HOME/x&literal=true", "", 200, "$HOME/x"},
+      {"GET", kAll + "/check?project=p&pattern=routes/$id.tsx", "", 200, R"({"conflicts":[]})"},
   });
 }
 

@@ -36,7 +36,7 @@ std::optional<std::u32string> Decode(std::string_view text) {
 
 // True for a character that a backslash may stand before.
 bool MayEscape(char32_t c, std::u32string_view more) {
-  return std::u32string_view(U"\\*?[]{},()|").contains(c) || more.contains(c);
+  return std::u32string_view(U"*?[]{},()|").contains(c) || more.contains(c);
 }
 
 struct Class {
@@ -70,7 +70,7 @@ Class ReadClass(const std::u32string& text, std::size_t at) {
     const bool escaped = i < text.size() && text[i] == U'\\';
     if (escaped) ++i;
     if (i >= text.size() || text[i] == U'/') return 0;
-    if (escaped && !MayEscape(text[i], U"^!-")) return 0;
+    if (escaped && !MayEscape(text[i], U"\\^!-")) return 0;
     plain.push_back(escaped ? U'\uFFFF' : text[i]);
     return text[i++];
   };
@@ -150,6 +150,58 @@ std::vector<std::size_t> Group(const std::u32string& text, std::size_t at) {
     if (depth == 0) return borders.size() > 2 ? borders : std::vector<std::size_t>();
   }
   return {};
+}
+
+bool IsBlank(char32_t c) { return std::u32string_view(U" \t\n\v\f\r").contains(c); }
+
+// `{a`, `a}`, and `{a, b}`, where a blank stands beside a border of a branch.
+bool HasBadBraces(const std::u32string& text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); i = ElementEnd(text, i)) {
+    if (text[i] == U'{') ++depth;
+    if (text[i] == U'}' && --depth < 0) return true;
+  }
+  if (depth != 0) return true;
+  for (std::size_t i = 0; i < text.size(); i = ElementEnd(text, i)) {
+    const std::vector<std::size_t> borders =
+        text[i] == U'{' ? Group(text, i) : std::vector<std::size_t>();
+    for (std::size_t b = 1; b < borders.size(); ++b) {
+      if (IsBlank(text[borders[b - 1] + 1]) || IsBlank(text[borders[b] - 1])) return true;
+    }
+  }
+  return false;
+}
+
+// src\*.cc, in a text without alternations.
+bool HasWindowsSeparator(const std::u32string& text) {
+  for (std::size_t i = 0; i < text.size(); i = ElementEnd(text, i)) {
+    const bool escape = text[i] == U'\\' && (text[i + 1] == U'*' || text[i + 1] == U'?');
+    if (escape && i > 0 && text[i - 1] != U'/') return true;
+  }
+  return false;
+}
+
+bool IsAsciiLetter(char32_t c) { return (U'a' <= c && c <= U'z') || (U'A' <= c && c <= U'Z'); }
+
+// C:, ~, ~me, $NAME, ${…}, $(…) as the first name of a path, and a leading `!`; in a text without
+// alternations.
+bool LeadsElsewhere(std::u32string text) {
+  if (text.starts_with(U'!')) return true;
+  if (text.starts_with(U'/')) return false;
+  while (text.starts_with(U"./") || text.starts_with(U'/')) text.erase(0, 1);
+  const std::u32string name = text.substr(0, text.find(U'/'));
+  if (name.size() == 2 && IsAsciiLetter(name[0]) && name[1] == U':') return true;
+  const auto only = [&](std::u32string_view more) {
+    return std::ranges::all_of(name.substr(1), [&](char32_t c) {
+      return IsAsciiLetter(c) || (U'0' <= c && c <= U'9') || more.contains(c);
+    });
+  };
+  if (name.starts_with(U'~')) return only(U"_-");
+  if (name.find_first_of(U"*?[\\") != kBad) return false;
+  if (name.starts_with(U"${")) return name.ends_with(U'}');
+  if (name.starts_with(U"$(")) return name.ends_with(U')');
+  if (!name.starts_with(U'$') || name.size() == 1) return false;
+  return (IsAsciiLetter(name[1]) || name[1] == U'_') && only(U"_");
 }
 
 // What a segment without wildcards says; nothing when it has one.
@@ -317,18 +369,24 @@ bool SlowGlob::Add(const std::u32string& expansion) {
 std::optional<SlowGlob> SlowGlob::Parse(std::string_view text) {
   const auto decoded = Decode(text);
   if (!decoded || text.empty() || text.size() > 4096) return std::nullopt;
+  if (IsBlank(decoded->front()) || IsBlank(decoded->back())) return std::nullopt;
+  if (IsAsciiLetter(decoded->front()) && decoded->substr(1, 2) == U":\\") return std::nullopt;
   for (std::size_t i = 0; i < decoded->size();) {
     if ((*decoded)[i] == U'{' && IsSequence(*decoded, i)) return std::nullopt;
     i = ElementEnd(*decoded, i);
     if (i == kBad) return std::nullopt;
   }
+  if (HasBadBraces(*decoded)) return std::nullopt;
   std::vector<std::u32string> expansions;
   if (!ExpandFrom(*decoded, 0, expansions)) return std::nullopt;
   std::size_t bytes = 0;
   SlowGlob glob;
   for (const std::u32string& expansion : expansions) {
     for (const char32_t c : expansion) bytes += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    if (HasExtglob(expansion) || !glob.Add(expansion)) return std::nullopt;
+    if (HasExtglob(expansion) || HasWindowsSeparator(expansion) || LeadsElsewhere(expansion)) {
+      return std::nullopt;
+    }
+    if (!glob.Add(expansion)) return std::nullopt;
   }
   if (bytes > 8192) return std::nullopt;
   return glob;
