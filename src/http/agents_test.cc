@@ -302,6 +302,60 @@ TEST_F(AgentRoutesTest, AKeySeesItsOwnProjectOnly) {
   EXPECT_THAT(Say(Method::kPost, "/api/agents", "{}", key), HasSubstr("200 "));
 }
 
+TEST_F(AgentRoutesTest, ANameInAPathIsLookedUpInTheProjectOfTheQuery) {
+  struct Case {
+    Method method;
+    std::string path;
+    std::string body = {};
+  };
+  const std::vector<Case> cases = {
+      {Method::kPost, "/heartbeat", "{}"},
+      {Method::kPatch, "/metadata", R"({"metadata":{"k":"v"}})"},
+      {Method::kPost, "/policy", R"({"policy":"auto"})"},
+      {Method::kPut, "/policy", R"({"policy":"auto"})"},
+      {Method::kPost, "/contacts", R"({"contact":"x"})"},
+      {Method::kDelete, "/contacts/x"},
+      {Method::kGet, "/contacts"},
+      {Method::kDelete, ""},
+  };
+  const std::string seven = Register(R"({"project":"p","name":"seven"})").agent_id;
+  const Fields key = {{"Authorization", "Bearer k-p"}};
+  for (const Case& c : cases) {
+    for (const std::string& agent : {seven, std::string("seven")}) {
+      const std::string target = "/api/agents/" + agent + c.path;
+      EXPECT_THAT(Say(c.method, target + "?project=q", c.body), HasSubstr("404 ")) << target;
+      EXPECT_THAT(Say(c.method, target + "?project=q", c.body, key),
+                  HasSubstr(R"(403 {"error":"project_mismatch")"))
+          << target;
+    }
+  }
+  const std::string other = Register(R"({"project":"q","name":"seven"})").agent_id;
+  for (const Case& c : cases) {
+    const std::string target = "/api/agents/seven" + c.path;
+    EXPECT_THAT(Say(c.method, target, c.body), HasSubstr("ambiguous_recipient")) << target;
+    EXPECT_THAT(Say(c.method, target + "?project=q", c.body), HasSubstr("20")) << target;
+  }
+  EXPECT_THAT(Get("/api/agents/" + other), HasSubstr("404 "));
+  EXPECT_THAT(Get("/api/agents/" + seven), HasSubstr(R"("metadata":null,"status":"")"));
+  EXPECT_THAT(Get("/api/agents/" + seven + "/policy"), HasSubstr(R"("policy":"open")"));
+  EXPECT_THAT(Get("/api/agents/seven/policy?project=q"), HasSubstr(R"("agent_id":"seven")"));
+  EXPECT_THAT(Say(Method::kPost, "/api/agents/seven/heartbeat", "{}", key), HasSubstr(seven));
+}
+
+TEST_F(AgentRoutesTest, AProjectInTheQueryKeepsNoReservationFromTheAgentThatLeaves) {
+  Register(R"({"project":"p","name":"ada"})");
+  for (const std::string project : {"p", "q"}) {
+    const std::string id = Say(Method::kGet, "/api/agents/ada?project=p").substr(17, 36);
+    ASSERT_THAT(Post("/api/reservations", R"({"project":")" + project + R"(","agent_id":")" + id +
+                                              R"(","path_pattern":"a"})"),
+                HasSubstr("201 "));
+  }
+  EXPECT_THAT(Say(Method::kDelete, "/api/agents/ada?project=p"), HasSubstr("204 "));
+  for (const std::string project : {"p", "q"}) {
+    EXPECT_EQ(Get("/api/reservations?project=" + project), R"(200 {"reservations":[]})");
+  }
+}
+
 TEST_F(AgentRoutesTest, PresenceIsWhatTheMetadataSaysTrimmed) {
   const std::string a =
       Register(R"({"project":"p","status":" idle ","metadata":{"agent_kind":" coder ",)"

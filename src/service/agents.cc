@@ -316,7 +316,7 @@ awaitable<Result<std::string>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {
     if (!seen) return NoSuchAgent(ref.id);
     if (minutes > 0) {
       glob::Budget budget(kStepsUnderLock);
-      IL_TRY_VOID(RenewAllHeldBy(tx, ref.project, id, domain::LeaseFor(minutes), now, budget));
+      IL_TRY_VOID(RenewAllHeldBy(tx, ref.holds_in, id, domain::LeaseFor(minutes), now, budget));
     }
     return id;
   };
@@ -508,7 +508,7 @@ awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
   auto write = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Left> {
     const Timestamp now = clock_.Now();
     IL_TRY(domain::Agent agent, Living(tx.connection(), storage_.addresses(), ref, now));
-    IL_TRY(auto released, ReleaseAllHeldBy(tx, ref.project, agent.id, now));
+    IL_TRY(auto released, ReleaseAllHeldBy(tx, ref.holds_in, agent.id, now));
     IL_TRY_VOID(store::SetDeregistered(tx, agent.id, now));
     agent.status = domain::kDeregistered;
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentDeregistered, agent, now,

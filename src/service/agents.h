@@ -27,6 +27,8 @@ class Storage;
 struct AgentRef {
   std::string id;  // or its name, as AddressBook says; kConflict (ambiguous_recipient)
   std::optional<std::string> project = {};  // nothing = every project
+  // Where the reservations are that a change of the agent reaches; nothing = wherever they are.
+  std::optional<std::string> holds_in = {};
 };
 
 // What agents do with themselves: come, show that they live, say what they are and who may write to
