@@ -154,6 +154,8 @@ struct PlanQuery {
   std::optional<std::string> project = {};  // nothing = every project
   // In the order of PlanInfo::filters; nothing = any.
   std::array<std::optional<std::string>, kPlanFiltersMax> filters = {};
+  // Another value that the second filter lets through.
+  std::optional<std::string> second_or = {};
   std::int64_t limit = 0;
   std::int64_t offset = 0;
   std::size_t bytes_max = 0;  // of the page's text, but for its first element

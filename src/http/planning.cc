@@ -221,10 +221,13 @@ constexpr std::array kPostFailures = {
 constexpr std::array kChangeFailures = {
     Failure{409, "`version_conflict`: it has another version by now, which `version` names."}};
 
+constexpr std::array kNameFailures = {
+    Failure{409, "`ambiguous_recipient` with `agent_ids`: several active agents have the name."}};
 constexpr std::array kClaimFailures = {
     Failure{409,
             "`task_claimed`: another agent has it, `holder`, by name `holder_name`; `task_done`; "
-            "`version_conflict`: it has another version, which `version` names."}};
+            "`version_conflict`: it has another version, which `version` names; "
+            "`ambiguous_recipient` with `agent_ids`: several active agents have the name."}};
 
 // The table, with the texts that it points to.
 class Rows {
@@ -240,6 +243,7 @@ class Rows {
     AddAction("/api/tasks/{id}/assign", PostAssign, "Gives a task to an agent and lets it run.",
               json::SchemaOf<AssignBody>);
     routes_.back().answer_schema = Of<PlanKind::kTask>::Schema;
+    routes_.back().failures = kNameFailures;
     AddAction("/api/tasks/{id}/claim", PostClaim, "An agent takes a task that nobody has.",
               json::SchemaOf<ClaimBody>);
     routes_.back().actor = ActorFrom::kRecipient;
@@ -287,6 +291,7 @@ class Rows {
                        .project = ProjectFrom::kQuery,
                        .answer_schema = Of<kKind>::ListSchema,
                        .query = ListQuery(info)});
+    if (kKind == PlanKind::kTask) routes_.back().failures = kNameFailures;
     routes_.push_back({.method = Method::kGet,
                        .path = one,
                        .handler = Of<kKind>::Get,

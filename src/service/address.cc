@@ -43,18 +43,34 @@ Result<AddressBook::Found> AddressBook::Find(db::Connection& connection, Project
 
 Result<AddressBook::Found> AddressBook::FindNamed(db::Connection& connection, Project project,
                                                   std::string_view name, Timestamp now) {
+  IL_TRY(Named named, FindAll(connection, project, name, now));
+  if (named.active.size() > 1) return Ambiguous(name, named.active);
+  return named.active.empty() ? std::move(named.newest) : Found(std::move(named.active.front()));
+}
+
+Result<AddressBook::Found> AddressBook::FindKeeper(db::Connection& connection,
+                                                   std::string_view project, std::string_view text,
+                                                   Timestamp now) {
+  IL_TRY(Found by_id, store::FindCard(connection, text));
+  if (by_id) return by_id;
+  IL_TRY(Named named, FindAll(connection, project, text, now));
+  if (named.active.empty()) return std::move(named.newest);
+  return Found(*std::ranges::min_element(named.active, {}, &store::AgentCard::id));
+}
+
+Result<AddressBook::Named> AddressBook::FindAll(db::Connection& connection, Project project,
+                                                std::string_view name, Timestamp now) {
   IL_TRY(auto cards, store::FindByName(connection, project, name, kSameNameMax));
-  if (cards.empty()) return Found();
-  std::vector<store::AgentCard> active;
+  Named named;
   for (store::AgentCard& card : cards) {
     card.last_seen = sightings_.Newest(card.id, card.last_seen);
     if (domain::StateOf(card.last_seen, now, options_.grace) == domain::HolderState::kActive) {
-      active.push_back(card);
+      named.active.push_back(card);
     }
   }
-  if (active.size() > 1) return Ambiguous(name, active);
-  if (active.size() == 1) return Found(std::move(active.front()));
-  return Found(*std::ranges::max_element(cards, {}, &store::AgentCard::last_seen));
+  const auto newest = std::ranges::max_element(cards, {}, &store::AgentCard::last_seen);
+  if (newest != cards.end()) named.newest = std::move(*newest);
+  return named;
 }
 
 Result<std::string> AddressBook::IdOf(db::Connection& connection, Project project,

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -48,6 +49,11 @@ class AddressBook {
   // The same for a text that is no agent's id.
   Result<Found> FindNamed(db::Connection& connection, Project project, std::string_view name,
                           Timestamp now);
+  // The agent that owns what is stored under a text, which is never two: the agent of that id, else
+  // the living agent that the name means. Of several that were seen within the grace it is the one
+  // whose id is the lowest, which is the one that registered first.
+  Result<Found> FindKeeper(db::Connection& connection, std::string_view project,
+                           std::string_view text, Timestamp now);
   // The id of the agent, or the text itself when it means nobody. Reads nothing for an id that it
   // remembers.
   Result<std::string> IdOf(db::Connection& connection, Project project, const std::string& text,
@@ -69,6 +75,13 @@ class AddressBook {
                         Timestamp now);
 
  private:
+  // The living agents of a name.
+  struct Named {
+    std::vector<store::AgentCard> active;    // seen within the grace
+    std::optional<store::AgentCard> newest;  // the one seen last
+  };
+  Result<Named> FindAll(db::Connection& connection, Project project, std::string_view name,
+                        Timestamp now);
   bool Remembers(const std::string& id) IL_EXCLUDES(mutex_);
   void Remember(std::string id, std::string project) IL_EXCLUDES(mutex_);
 

@@ -9,9 +9,9 @@
 
 #include "domain/event.h"
 #include "domain/text.h"
+#include "service/address.h"
 #include "service/await.h"
 #include "service/storage.h"
-#include "store/agents.h"
 #include "store/events.h"
 #include "store/planning.h"
 
@@ -157,26 +157,43 @@ Error TaskDone(const Plan& task) {
       .WithSlug("task_done");
 }
 
-Result<Error> TaskClaimed(db::Connection& connection, const Plan& task, std::string_view holder) {
-  IL_TRY(const auto agent, store::FindAgent(connection, std::string(holder)));
-  const bool known = agent && agent->project == task.project;
-  const std::string name = known ? agent->name : std::string();
-  Error error = Error(Errc::kConflict,
-                      fmt::format("the task {} is with {}: claim another one, or ask that agent",
-                                  task.id, name.empty() ? holder : name))
-                    .WithSlug("task_claimed")
-                    .WithDetail("holder", std::string(holder));
-  if (!name.empty()) return std::move(error).WithDetail("holder_name", name);
-  return error;
+// Whoever has a task.
+struct Holder {
+  std::string agent;  // its id; the text of the task when it means nobody; empty = nobody has it
+  std::string name = {};  // of an agent that is registered in the project
+};
+Result<Holder> FindHolder(db::Connection& connection, AddressBook& book, const Plan& task,
+                          Timestamp now) {
+  const std::string text(TextOf(task.values, "agent"));
+  if (text.empty()) return Holder{};
+  IL_TRY(auto keeper, book.FindKeeper(connection, task.project, text, now));
+  if (!keeper) return Holder{.agent = text};
+  const bool here = keeper->project == task.project;
+  return Holder{.agent = std::move(keeper->id), .name = here ? std::move(keeper->name) : ""};
 }
 
-// Why the agent cannot have the task; nothing if it can.
-Result<void> MayClaim(db::Connection& connection, const Plan& task, std::string_view agent) {
-  if (TextOf(task.values, "status") == "done") return TaskDone(task);
-  const std::string_view holder = TextOf(task.values, "agent");
-  if (holder.empty() || holder == agent) return {};
-  IL_TRY(Error claimed, TaskClaimed(connection, task, holder));
-  return claimed;
+Error TaskClaimed(const Plan& task, const Holder& holder) {
+  Error error = Error(Errc::kConflict,
+                      fmt::format("the task {} is with {}: claim another one, or ask that agent",
+                                  task.id, holder.name.empty() ? holder.agent : holder.name))
+                    .WithSlug("task_claimed")
+                    .WithDetail("holder", holder.agent);
+  if (holder.name.empty()) return error;
+  return std::move(error).WithDetail("holder_name", holder.name);
+}
+
+// The tasks of the agent that the query names are those under its id and those under its bare name.
+Result<void> FindAgent(db::Connection& connection, AddressBook& book, Timestamp now,
+                       domain::PlanQuery& query) {
+  const auto filters = InfoOf(query.kind).filters;
+  constexpr std::size_t kSecond = 1;
+  if (filters.size() <= kSecond || filters[kSecond].field != "agent") return {};
+  std::optional<std::string>& agent = query.filters[kSecond];
+  if (!agent) return {};
+  IL_TRY(AddressBook::Owner owner, book.OwnerOf(connection, query.project, *agent, now));
+  agent = std::move(owner.agent);
+  if (owner.also) query.second_or = std::move(owner.also->name);
+  return {};
 }
 
 }  // namespace
@@ -263,21 +280,26 @@ Planning::Awaitable<domain::PlanPage> Planning::List(domain::PlanQuery query) {
   query.limit = std::clamp(query.limit, std::int64_t{0}, limits_.plans_listed_max);
   query.offset = std::max(query.offset, std::int64_t{0});
   query.bytes_max = limits_.page_bytes_max;
-  auto read = [query = std::move(query)](db::Connection& connection) {
-    return store::ListPlans(connection, query);
+  auto read = [&book = storage_.addresses(), query = std::move(query),
+               now = clock_.Now()](db::Connection& connection) -> Result<domain::PlanPage> {
+    domain::PlanQuery by_id = query;
+    IL_TRY_VOID(FindAgent(connection, book, now, by_id));
+    return store::ListPlans(connection, by_id);
   };
   co_return co_await AwaitRead<domain::PlanPage>(storage_, std::move(read));
 }
 
 Planning::Awaitable<std::string> Planning::Assign(PlanRef task, std::string agent, std::string by) {
   PlanChange change;
-  change.values["agent"] = std::move(agent);
+  change.values["agent"] = agent;
   change.values["status"] = std::string("running");
   IL_CO_TRY_VOID(CheckFilters(InfoOf(task.kind), change, limits_));
-  auto write = [task = std::move(task), change = std::move(change), limits = limits_,
+  auto write = [&book = storage_.addresses(), task = std::move(task), agent = std::move(agent),
+                change = std::move(change), limits = limits_,
                 telling = Telling{event_type::kTaskAssigned, std::move(by), clock_.Now()}](
                    db::Transaction& tx) -> Result<std::string> {
     IL_TRY(Plan plan, Existing(tx, task));
+    IL_TRY_VOID(book.Find(tx.connection(), task.project, agent, telling.at));
     IL_TRY(std::string json, Rewrite(tx, std::move(plan), change, telling.at, limits));
     IL_TRY_VOID(Tell(tx, telling, task, json));
     return json;
@@ -288,18 +310,22 @@ Planning::Awaitable<std::string> Planning::Assign(PlanRef task, std::string agen
 Planning::Awaitable<std::string> Planning::Claim(PlanRef task, std::string agent,
                                                  std::optional<std::int64_t> version) {
   IL_CO_TRY_VOID(CheckGiven("agent", agent, limits_.plan_name_bytes_max));
-  auto write = [task = std::move(task), agent = std::move(agent), version, limits = limits_,
+  auto write = [&book = storage_.addresses(), task = std::move(task), text = std::move(agent),
+                version, limits = limits_,
                 now = clock_.Now()](db::Transaction& tx) -> Result<std::string> {
     IL_TRY(Plan plan, Existing(tx, task));
-    IL_TRY_VOID(MayClaim(tx.connection(), plan, agent));
-    const bool held = TextOf(plan.values, "agent") == agent;
-    if (held && TextOf(plan.values, "status") == "running") return store::PlanJson(plan);
-    if (version && *version != plan.version) return VersionConflict(plan, *version);
+    if (TextOf(plan.values, "status") == "done") return TaskDone(plan);
+    IL_TRY(const std::string id, book.IdOf(tx.connection(), task.project, text, now));
+    IL_TRY(const Holder holder, FindHolder(tx.connection(), book, plan, now));
+    if (!holder.agent.empty() && holder.agent != id) return TaskClaimed(plan, holder);
+    const bool runs = !holder.agent.empty() && TextOf(plan.values, "status") == "running";
+    if (runs && TextOf(plan.values, "agent") == id) return store::PlanJson(plan);
+    if (!runs && version && *version != plan.version) return VersionConflict(plan, *version);
     PlanChange change;
-    change.values["agent"] = agent;
+    change.values["agent"] = id;
     change.values["status"] = std::string("running");
     IL_TRY(std::string json, Rewrite(tx, std::move(plan), change, now, limits));
-    IL_TRY_VOID(Tell(tx, {event_type::kTaskAssigned, agent, now}, task, json));
+    IL_TRY_VOID(Tell(tx, {event_type::kTaskAssigned, id, now}, task, json));
     return json;
   };
   co_return co_await AwaitWrite<std::string>(storage_, std::move(write));

@@ -44,17 +44,21 @@ class Planning {
 
   // kNotFound.
   Awaitable<std::string> Find(domain::PlanRef ref);
-  // `limit` is at most Limits::plans_listed_max.
+  // `limit` is at most Limits::plans_listed_max. Tasks are narrowed to those of an agent by its id
+  // or its name, as AddressBook says, and both find the same; kConflict (ambiguous_recipient).
   Awaitable<domain::PlanPage> List(domain::PlanQuery query);
 
-  // Gives a task to an agent, which may be empty, and lets it run, whatever its version. kNotFound.
+  // Gives a task to an agent, which may be empty, and lets it run, whatever its version. The text
+  // is kept as it is, since clients compare it with what they sent. kNotFound; kConflict
+  // (ambiguous_recipient).
   Awaitable<std::string> Assign(domain::PlanRef task, std::string agent, std::string by);
 
-  // The task for `agent`, which then runs; of several agents that claim it one gets it. If the
-  // agent runs it already nothing changes, whatever `version` says, so that a claim can be
-  // repeated. kNotFound; kConflict: slug task_done; task_claimed with the details holder and, if
-  // that agent is registered in the project, holder_name; version_conflict when `version` is
-  // another than its own.
+  // The task for `agent`, an id or a name, which then runs; of several agents that claim it one
+  // gets it, and is kept by its id. A task under a bare name is its agent's own (AddressBook::
+  // FindKeeper). If the agent runs it already `version` is not looked at, so that a claim can be
+  // repeated. kNotFound; kConflict: slug ambiguous_recipient; task_done; task_claimed with the
+  // details holder, its id if it is registered, and, if that is in the project, holder_name;
+  // version_conflict when `version` is another than its own.
   Awaitable<std::string> Claim(domain::PlanRef task, std::string agent,
                                std::optional<std::int64_t> version);
 

@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "service/agents.h"
 #include "service/service_fixture.h"
 #include "testing/on_threads.h"
 
@@ -21,6 +24,7 @@ using domain::PlanKind;
 using domain::PlanRef;
 using domain::PlanValues;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -56,6 +60,27 @@ class PlanningServiceTest : public ServiceTest {
     return found.ok() ? *std::move(found) : std::string(found.error().slug());
   }
 
+  // The id of a new agent of the project.
+  std::string Register(const std::string& name, const std::string& project = "p") {
+    return Run(agents_.Register({.project = project, .name = name})).value().agent.id;
+  }
+
+  // The tasks of the list that an agent's text narrows, by their ids; or the slug of its error.
+  Texts TasksOf(const std::string& agent, std::optional<std::string> project = "p",
+                std::optional<std::string> status = {}) {
+    const auto page = Run(planning_.List(
+        {.kind = PlanKind::kTask, .project = project, .filters = {status, agent}, .limit = 100}));
+    if (!page.ok()) return {std::string(page.error().slug())};
+    Texts ids;
+    constexpr std::string_view kId = "{\"id\":\"";
+    for (auto at = page->json.find(kId); at != std::string::npos;
+         at = page->json.find(kId, at + 1)) {
+      const std::size_t begin = at + kId.size();
+      ids.push_back(page->json.substr(begin, page->json.find('"', begin) - begin));
+    }
+    return ids;
+  }
+
   // "type project entity_id agent data" of each event since the last call.
   Texts Events() {
     Texts events;
@@ -76,6 +101,7 @@ class PlanningServiceTest : public ServiceTest {
   Limits limits_;
   UuidMaker uuids_{clock_, random_};
   Planning planning_{*storage_, clock_, uuids_, limits_};
+  Agents agents_{*storage_, clock_, random_, uuids_};
   std::size_t events_seen_ = 0;
 };
 
@@ -267,6 +293,108 @@ TEST_F(PlanningServiceTest, ATaskIsClaimedByOneAgentAndTheOthersLearnWhoHasIt) {
   for (const char* agent : {"eve", "bob"}) {
     EXPECT_EQ(Run(planning_.Claim(ref, agent, {})).error().slug(), "task_done");
   }
+}
+
+using Details = std::vector<std::pair<std::string, Error::Value>>;
+
+TEST_F(PlanningServiceTest, AnAgentClaimsByItsNameOrItsIdAlike) {
+  const PlanRef ref = {PlanKind::kTask, "p", "t"};
+  ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+  const std::string ada = Register("ada");
+  const std::string bob = Register("bob");
+  Events();
+  const std::string claimed = Run(planning_.Claim(ref, "ada", {})).value();
+  EXPECT_THAT(claimed,
+              HasSubstr("\"agent\":\"" + ada + "\",\"status\":\"running\",\"version\":2,"));
+  EXPECT_THAT(Events(), ElementsAre("task.assigned p t " + ada + " " + claimed));
+  EXPECT_EQ(Run(planning_.Claim(ref, ada, {})).value(), claimed);
+  EXPECT_EQ(Run(planning_.Claim(ref, "ada", {})).value(), claimed);
+  EXPECT_THAT(Events(), IsEmpty());
+  for (const std::string& other : {std::string("bob"), bob, std::string("nobody")}) {
+    const Error refused = Run(planning_.Claim(ref, other, {})).error();
+    EXPECT_EQ(refused.slug(), "task_claimed");
+    EXPECT_EQ(refused.details(), (Details{{"holder", ada}, {"holder_name", std::string("ada")}}));
+  }
+}
+
+TEST_F(PlanningServiceTest, ANameOfTwoActiveAgentsClaimsNothingAndIsAssignedNothing) {
+  const PlanRef ref = {PlanKind::kTask, "p", "t"};
+  ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+  const std::string first = Register("twin");
+  const std::string second = Register("twin");
+  Register("twin", "q");
+  Events();
+  for (const Error& refused : {Run(planning_.Claim(ref, "twin", {})).error(),
+                               Run(planning_.Assign(ref, "twin", "boss")).error()}) {
+    EXPECT_EQ(refused.slug(), "ambiguous_recipient");
+    EXPECT_EQ(refused.http_status(), 409);
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr(first), HasSubstr(second)));
+  }
+  EXPECT_EQ(TasksOf("twin"), Texts{"ambiguous_recipient"});
+  EXPECT_THAT(Events(), IsEmpty());
+  ASSERT_TRUE(Run(planning_.Claim(ref, second, {})).ok());
+  const Error refused = Run(planning_.Claim(ref, first, {})).error();
+  EXPECT_EQ(refused.details(), (Details{{"holder", second}, {"holder_name", std::string("twin")}}));
+}
+
+TEST_F(PlanningServiceTest, ATaskUnderABareNameIsItsAgentsOwn) {
+  const PlanRef ref = {PlanKind::kTask, "p", "t"};
+  ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+  ASSERT_TRUE(Run(planning_.Claim(ref, "ada", {})).ok()) << "nobody has the name yet";
+  const std::string ada = Register("ada");
+  const std::string bob = Register("bob");
+  Events();
+  EXPECT_EQ(Run(planning_.Claim(ref, bob, {})).error().details(),
+            (Details{{"holder", ada}, {"holder_name", std::string("ada")}}));
+  // The claim makes it the agent's by its id, so that no later agent of the name can have it.
+  EXPECT_THAT(Run(planning_.Claim(ref, ada, 1)).value(),
+              HasSubstr("\"agent\":\"" + ada + "\",\"status\":\"running\",\"version\":3,"));
+  EXPECT_EQ(Events().size(), 1U);
+  clock_.Advance(std::chrono::hours(1));
+  const std::string other = Register("ada");
+  EXPECT_EQ(Run(planning_.Claim(ref, other, {})).error().slug(), "task_claimed");
+}
+
+TEST_F(PlanningServiceTest, ATaskUnderTheNameOfTwoAgentsBelongsToOneOfThem) {
+  const PlanRef ref = {PlanKind::kTask, "p", "t"};
+  ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+  ASSERT_TRUE(Run(planning_.Assign(ref, "twin", "boss")).ok());
+  const std::string first = Register("twin");
+  clock_.Advance(seconds(1));
+  const std::string second = Register("twin");
+  EXPECT_EQ(Run(planning_.Claim(ref, second, {})).error().details(),
+            (Details{{"holder", first}, {"holder_name", std::string("twin")}}));
+  EXPECT_TRUE(Run(planning_.Claim(ref, first, {})).ok());
+}
+
+TEST_F(PlanningServiceTest, AssignKeepsTheTextThatItWasGiven) {
+  const PlanRef ref = {PlanKind::kTask, "p", "t"};
+  ASSERT_TRUE(Create(ref, Draft(ref.kind)).ok());
+  const std::string ada = Register("ada");
+  EXPECT_THAT(Run(planning_.Assign(ref, "ada", "boss")).value(), HasSubstr(R"("agent":"ada",)"));
+  EXPECT_THAT(Run(planning_.Claim(ref, ada, {})).value(), HasSubstr("\"agent\":\"" + ada + "\","));
+}
+
+TEST_F(PlanningServiceTest, TasksAreFoundByTheIdAndByTheNameOfTheirAgent) {
+  const std::string ada = Register("ada");
+  Register("bob");
+  for (const char* id : {"1", "2", "3", "4"}) {
+    clock_.Advance(seconds(1));
+    ASSERT_TRUE(Create({PlanKind::kTask, "p", id}, Draft(PlanKind::kTask)).ok());
+  }
+  for (const auto& [id, agent] : std::vector<std::pair<std::string, std::string>>{
+           {"1", "ada"}, {"2", ada}, {"3", "ada"}, {"4", "bob"}}) {
+    clock_.Advance(seconds(1));
+    ASSERT_TRUE(Run(planning_.Assign({PlanKind::kTask, "p", id}, agent, "")).ok());
+  }
+  for (const std::string& text : {std::string("ada"), ada}) {
+    EXPECT_THAT(TasksOf(text), ElementsAre("3", "2", "1"));
+    EXPECT_THAT(TasksOf(text, "p", "running"), ElementsAre("3", "2", "1"));
+    EXPECT_THAT(TasksOf(text, std::nullopt), ElementsAre("3", "2", "1"));
+    EXPECT_THAT(TasksOf(text, "p", "done"), IsEmpty());
+  }
+  EXPECT_THAT(TasksOf("bob"), ElementsAre("4"));
+  EXPECT_THAT(TasksOf("nobody"), IsEmpty());
 }
 
 TEST_F(PlanningServiceTest, OfManyWhoClaimOneTaskAtOnceOneGetsIt) {

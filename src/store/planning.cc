@@ -32,22 +32,26 @@ constexpr db::Sql kList =
     "SELECT body FROM plans WHERE kind = ?1 AND project = ?2 "
     "ORDER BY weight DESC, list_at DESC, id DESC LIMIT ?3 OFFSET ?4";
 
-// plans_by_a; without the second value (?4) any will do.
+// plans_by_a; without the second value (?4) any will do, else that or another (?7).
 constexpr db::Sql kListByA =
     "SELECT body FROM plans WHERE kind = ?1 AND project = ?2 AND filter_a = ?3 "
-    "AND filter_b = coalesce(?4, filter_b) "
+    "AND (?4 IS NULL OR filter_b IN (?4, ?7)) "
     "ORDER BY weight DESC, list_at DESC, id DESC LIMIT ?5 OFFSET ?6";
 
-// plans_by_b.
+// Two ranges of plans_by_b, which are merged in their order; without the other value (?6) the
+// second one is empty.
 constexpr db::Sql kListByB =
-    "SELECT body FROM plans WHERE kind = ?1 AND project = ?2 AND filter_b = ?3 "
+    "SELECT body, weight, list_at, id FROM plans "
+    "WHERE kind = ?1 AND project = ?2 AND filter_b = ?3 "
+    "UNION ALL SELECT body, weight, list_at, id FROM plans "
+    "WHERE kind = ?1 AND project = ?2 AND filter_b = ?6 "
     "ORDER BY weight DESC, list_at DESC, id DESC LIMIT ?4 OFFSET ?5";
 
 // plans_anywhere. Only a person at this machine looks into every project, so this one looks at all
 // of a kind instead of having two more indexes that every write would pay for.
 constexpr db::Sql kListAnywhere =
     "SELECT body FROM plans WHERE kind = ?1 AND filter_a = coalesce(?2, filter_a) "
-    "AND filter_b = coalesce(?3, filter_b) "
+    "AND (?3 IS NULL OR filter_b IN (?3, ?6)) "
     "ORDER BY weight DESC, list_at DESC, project DESC, id DESC LIMIT ?4 OFFSET ?5";
 
 // plans' primary key.
@@ -256,19 +260,20 @@ Result<std::optional<std::string>> FindPlanJson(db::Connection& connection, cons
 Result<domain::PlanPage> ListPlans(db::Connection& connection, const domain::PlanQuery& query) {
   const std::string_view kind = InfoOf(query.kind).name;
   const auto& [filter_a, filter_b] = query.filters;
+  const auto& or_b = query.second_or;
   Page page(query.bytes_max);
   const auto add = [&page](const db::Row& row) { return page.Add(row); };
   if (!query.project) {
     return page.Finish(connection.ForEach(kListAnywhere, add, kind, filter_a, filter_b, query.limit,
-                                          query.offset));
+                                          query.offset, or_b));
   }
   if (filter_a) {
     return page.Finish(connection.ForEach(kListByA, add, kind, *query.project, *filter_a, filter_b,
-                                          query.limit, query.offset));
+                                          query.limit, query.offset, or_b));
   }
   if (filter_b) {
     return page.Finish(connection.ForEach(kListByB, add, kind, *query.project, *filter_b,
-                                          query.limit, query.offset));
+                                          query.limit, query.offset, or_b));
   }
   return page.Finish(
       connection.ForEach(kList, add, kind, *query.project, query.limit, query.offset));

@@ -257,6 +257,30 @@ TEST_F(PlanningTest, OfManyClientsThatClaimOneTaskOneGetsIt) {
   });
 }
 
+TEST_F(PlanningTest, AgentsTakeTasksByTheirNamesOrTheirIds) {
+  const auto join = [this](const std::string& name) {
+    const std::string body = R"({"project":"p","name":")" + name + "\"}";
+    return Text(json::Parse(Ask("POST", "/api/agents", body).body).value(), "agent_id");
+  };
+  const std::string ada = join("ada");
+  const std::string first = join("twin");
+  const std::string second = join("twin");
+  ASSERT_EQ(Make("tasks", R"("id":"t","title":"t")").status, 201);
+  for (const std::string& text : {std::string("ada"), ada}) {
+    EXPECT_THAT(Ask("POST", "/api/tasks/t/claim?project=p", R"({"agent":")" + text + "\"}").body,
+                HasSubstr(R"("agent":")" + ada + R"(","status":"running","version":2,)"));
+    EXPECT_THAT(Ask("GET", "/api/tasks?project=p&agent=" + text).body, HasSubstr(R"("id":"t")"));
+  }
+  const std::string held = R"("holder":")" + ada + R"(","holder_name":"ada"})";
+  Check({
+      {"POST", "/api/tasks/t/claim?project=p", R"({"agent":")" + first + "\"}", 409, held},
+      {"POST", "/api/tasks/t/claim?project=p", R"({"agent":"twin"})", 409, second},
+      {"POST", "/api/tasks/t/assign?project=p", R"({"agent":"twin"})", 409, first},
+      {"GET", "/api/tasks?project=p&agent=twin", "", 409, "ambiguous_recipient"},
+      {"POST", "/api/tasks/t/assign?project=p", R"({"agent":"ada"})", 200, R"("agent":"ada",)"},
+  });
+}
+
 TEST_F(PlanningTest, InsightsAndJourneysAreLinked) {
   ASSERT_EQ(Make("insights", R"("id":"i","title":"t","source":"s","category":"c")").status, 201);
   EXPECT_EQ(Ask("POST", "/api/insights/i/link?project=p", R"({"spec_id":"s9"})").status, 200);
