@@ -478,10 +478,10 @@ TABLE
   expect 0 "$(tr -s ' \n' '\n' <<<"$ALL_FUNCTIONS" | sort)"
 }
 
-# ---- docs/migration.md ----
+# ---- docs/leaving-temp-files.md ----
 
 # Runs each example of the document, and holds what it prints against the text block after it.
-@test "the examples of docs/migration.md do what they say" {
+@test "the examples of docs/leaving-temp-files.md do what they say" {
   rm -f "$bin"/*
   ln -s "$REAL_IC" "$bin/ic"
   export SESSION=s1 TMPDIR=$OLD
@@ -509,7 +509,7 @@ TABLE
         if [[ $kind == text ]]; then expected+=$line$'\n'; fi
         ;;
     esac
-  done <"$BATS_TEST_DIRNAME/../../docs/migration.md"
+  done <"$BATS_TEST_DIRNAME/../../docs/leaving-temp-files.md"
   [ "$count" -ge 8 ]
-  [ "$count" -eq "$(grep -c '^```bash$' "$BATS_TEST_DIRNAME/../../docs/migration.md")" ]
+  [ "$count" -eq "$(grep -c '^```bash$' "$BATS_TEST_DIRNAME/../../docs/leaving-temp-files.md")" ]
 }
