@@ -22,7 +22,7 @@ MAY_USE = {
     "resilience": set(),
     "db": set(),
     "db/sqlite": {"db"},
-    "domain": {"glob"},
+    "domain": set(),
     "store": {"db", "domain", "glob", "json"},
     "events": {"store", "domain", "json"},
     "intercore": {"db", "domain", "glob"},
@@ -31,9 +31,8 @@ MAY_USE = {
     "service": {"store", "events", "intercore", "resilience", "auth", "glob", "domain", "db"},
     "http": {"service", "auth", "json", "domain"},
     "mcp": {"service", "auth", "json", "domain"},
-    "kernel": {"db", "db/sqlite", "glob", "domain", "json"},
-    # db: what a kernel function is lent.
-    "cli": {"kernel", "json", "db", "db/sqlite"},
+    "kernel": {"db", "db/sqlite", "json"},
+    "cli": {"kernel", "json"},
 }
 
 # One door per foreign library: who includes it, the others go through. Benchmarks and tests are
@@ -103,6 +102,45 @@ def include_direction(tree):
         for number, quote, target in includes(tree, path):
             if quote == '"' and folder_of(target) not in allowed:
                 yield path, number, f"{folder} may not use {folder_of(target)} ({target})"
+
+
+def used_folders(tree, folder):
+    """The folders that the production code of `folder` includes, besides itself and base."""
+    return {folder_of(target)
+            for path in tree.cpp("src")
+            if folder_of(path[len("src/"):]) == folder and not is_test(path)
+            for _, quote, target in includes(tree, path) if quote == '"'} - {folder, "base"}
+
+
+def documented_dependencies(tree):
+    """(line, folder, what it uses) of the list in ARCHITECTURE.md."""
+    listed = False
+    for number, line in tree.lines("ARCHITECTURE.md"):
+        if line.startswith("#"):
+            listed = line == "## Direction of dependencies"
+        match = listed and re.match(r"([a-z/]+(?:, [a-z/]+)*) {2,}([a-z/]+(?:, [a-z/]+)*)$", line)
+        for folder in match.group(1).split(", ") if match else ():
+            yield number, folder, set(match.group(2).split(", ")) - {"nothing"}
+
+
+def dependency_list(tree):
+    """ARCHITECTURE.md, MAY_USE and the includes agree; an edge that nobody uses is a breach."""
+    folders = {folder_of(path[len("src/"):]) for path in tree.cpp("src")} & set(MAY_USE)
+    listed = set()
+    for number, folder, uses in documented_dependencies(tree):
+        listed.add(folder)
+        if folder == "apps":
+            continue
+        if folder not in folders:
+            yield "ARCHITECTURE.md", number, f"src/{folder} does not exist"
+        elif uses != MAY_USE[folder]:
+            allowed = ", ".join(sorted(MAY_USE[folder])) or "nothing"
+            yield "ARCHITECTURE.md", number, f"{folder} may use {allowed} (MAY_USE)"
+    for folder in sorted(folders - listed - {"base"}):
+        yield "ARCHITECTURE.md", 1, f"the dependencies of {folder} are not listed"
+    for folder in sorted(folders):
+        for unused in sorted((MAY_USE[folder] & folders) - used_folders(tree, folder)):
+            yield "tests/tidy/rules.py", 1, f"{folder} may use {unused}, and does not"
 
 
 def foreign_doors(tree):
@@ -361,8 +399,8 @@ def links_resolve(tree):
 
 
 RULES = [
-    include_direction, foreign_doors, line_length, function_length, sources_are_built,
-    labels_are_sanitized, tests_have_a_subject, folder_readmes, banned_calls,
+    include_direction, dependency_list, foreign_doors, line_length, function_length,
+    sources_are_built, labels_are_sanitized, tests_have_a_subject, folder_readmes, banned_calls,
     project_is_read_once, slugs_are_fixed, leftovers, white_space, pragma_once, documented_flags,
     documented_routes, links_resolve,
 ]

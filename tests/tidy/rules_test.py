@@ -8,6 +8,10 @@ import rules
 from tree import Tree, blank, functions
 
 CLEAN = {
+    "ARCHITECTURE.md": (
+        "# Map\n\n## Direction of dependencies\n\n```\n"
+        "http  service, auth, domain, json\napps  everything\n```\n"
+    ),
     "README.md": "# Fixture\n\nSee [the guide](docs/guide.md#first-steps).\n",
     "docs/guide.md": (
         "# Guide\n\n## First steps\n\n`--port` of `intermute serve --port 1`, then `GET /health`:\n"
@@ -38,6 +42,17 @@ BREACHES = {
         ({"src/base/clock.cc": '#include "testing/fake_clock.h"\n'}, "src/base/clock.cc:1",
          "may not use testing"),
         ({"src/novel/a.h": "#pragma once\n"}, "src/novel/a.h:1", "novel is not in MAY_USE"),
+    ],
+    rules.dependency_list: [
+        ({"ARCHITECTURE.md": "## Direction of dependencies\n\nhttp  service, auth\n"},
+         "ARCHITECTURE.md:3", "http may use auth, domain, json, service"),
+        ({"ARCHITECTURE.md": "## Direction of dependencies\n\napps  everything\n"},
+         "ARCHITECTURE.md:1", "the dependencies of http are not listed"),
+        ({"ARCHITECTURE.md": "## Direction of dependencies\n\nnovel, http  nothing\n"},
+         "ARCHITECTURE.md:3", "src/novel does not exist"),
+        ({"src/json/README.md": "JSON.\n", "src/json/a.h": "#pragma once\n",
+          "src/http/a_test.cc": '#include "json/a.h"\n'},
+         "tests/tidy/rules.py:1", "http may use json, and does not"),
     ],
     rules.foreign_doors: [
         ({"src/db/a.cc": "#include <sqlite3.h>\n"}, "src/db/a.cc:1", "db/sqlite only"),
