@@ -527,7 +527,8 @@ Result<std::vector<Reservation>> UndoGrant(db::Transaction& tx, const Claims& cl
   for (const Claims::One& claim : claims.all) {
     IL_TRY(auto made, store::FindUnchanged(tx.connection(), claim.id));
     if (!made) continue;  // the agent had it before, or has asked for it again since
-    IL_TRY(Reservation released, EndReservation(tx, *std::move(made), claims.agent, now));
+    const std::string holder = made->agent;  // its id; the claims may have its name
+    IL_TRY(Reservation released, EndReservation(tx, *std::move(made), holder, now));
     undone.push_back(std::move(released));
   }
   return undone;

@@ -37,6 +37,7 @@ using Granted = Reservations::Granted;
 using Refused = Reservations::Refused;
 
 constexpr db::Sql kEventTypes = "SELECT type FROM events ORDER BY cursor";
+constexpr db::Sql kLastActor = "SELECT agent FROM events ORDER BY cursor DESC LIMIT 1";
 
 class ReservationsServiceTest : public ReservationsTest {
  protected:
@@ -610,10 +611,14 @@ TEST_F(ReservationsServiceTest, WhatNobodyHeardOfIsTakenBackUnlessItWasAskedForA
   again.access = Access::kShared;
   again.ttl_minutes = 1;
   ASSERT_TRUE(std::holds_alternative<Granted>(Reserve(again))) << "it now knows that it has y";
+  claims.agent = "the name of a";
   const auto undone =
       write([&](db::Transaction& tx) { return UndoGrant(tx, claims, clock_.Now()); }).value();
   ASSERT_THAT(undone, SizeIs(1));
   EXPECT_EQ(undone[0].pattern, "x");
+  EXPECT_EQ(
+      *file_.Open()->One(kLastActor, [](const db::Row& row) { return row.String(0); }).value(),
+      "a");
   EXPECT_THAT(Run(reservations_.ListOfProject("p")).value(), SizeIs(1));
 }
 
