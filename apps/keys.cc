@@ -46,7 +46,7 @@ void Bootstrap(const fs::path& path, RandomSource& random, const Terminal& termi
       fmt::format("A key for project dev was made; it is shown this once and kept in {}:\n"
                   "  export INTERMUTE_API_KEY={}\n",
                   path.string(), (*made)->Reveal()));
-  log.Info("made a keys file with a key for project dev",
+  log.Info("created keys file for project dev",
            {{"file", path.string()}, {"shown_on_terminal", shown}});
 }
 

@@ -70,7 +70,7 @@ TEST_F(KeysTest, ANewKeyIsShownOnTheTerminalAndNeverLogged) {
 TEST_F(KeysTest, WithoutATerminalTheLogSaysWhichFileHoldsTheKey) {
   ASSERT_TRUE(Open().ok());
   EXPECT_THAT(sink_.text(),
-              AllOf(HasSubstr("made a keys file"), HasSubstr(File().string()),
+              AllOf(HasSubstr("created keys file"), HasSubstr(File().string()),
                     HasSubstr("shown_on_terminal=false"), Not(HasSubstr(KeyInFile()))));
 }
 
@@ -83,7 +83,7 @@ TEST_F(KeysTest, AFileThatIsThereIsReadAndNothingIsShown) {
   EXPECT_EQ(::read(pipe[0], &byte, 1), -1);
   ::close(pipe[0]);
   ::close(pipe[1]);
-  EXPECT_THAT(sink_.text(), Not(HasSubstr("made a keys file")));
+  EXPECT_THAT(sink_.text(), Not(HasSubstr("created keys file")));
 }
 
 TEST_F(KeysTest, AFileThatCannotBeMadeIsAWarningAndOneThatCannotBeReadAnError) {

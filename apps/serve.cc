@@ -256,12 +256,15 @@ class Running {
     sweeping.retain = std::chrono::days(options.retain_days);
     sweeping.heartbeat_grace = options.heartbeat_grace;
     sweeping.on_expired = [this](const auto& expired) {
-      reservations_.TellGone(expired);
-      for (const domain::Reservation& one : expired) {
-        events_.Info("reservation expired", {{"reservation", one.id},
-                                             {"agent", one.agent},
-                                             {"project", one.project},
-                                             {"pattern", one.pattern}});
+      reservations_.TellGone(expired.reservations);
+      for (const domain::Reservation& one : expired.reservations) {
+        const auto name = expired.names.find(one.agent);
+        events_.Info("reservation expired",
+                     {{"reservation", one.id},
+                      {"agent", one.agent},
+                      {"name", name != expired.names.end() ? name->second : ""},
+                      {"project", one.project},
+                      {"pattern", one.pattern}});
       }
     };
     return sweeping;

@@ -101,8 +101,9 @@ Answer PostAgent(App& app, Request& request) {
 
 Answer DeleteAgent(App& app, Request& request) {
   AgentRef ref = RefOf(request);
-  IL_CO_TRY_VOID(co_await app.agents.Deregister(std::move(ref)));
-  app.events.Info("agent left", {{"agent", request.Param("id")}});
+  IL_CO_TRY(const auto left, co_await app.agents.Deregister(std::move(ref)));
+  app.events.Info("agent left",
+                  {{"agent", left.id}, {"name", left.name}, {"project", left.project}});
   Response response;
   response.status = 204;
   co_return response;

@@ -175,20 +175,22 @@ service::WaitQueue::Reach ReachOf(const auth::Caller& caller) {
   return anywhere ? service::WaitQueue::Reach::kEverywhere : service::WaitQueue::Reach::kProject;
 }
 
-void LogGranted(App& app, const std::vector<domain::Reservation>& granted) {
-  for (const domain::Reservation& one : granted) {
+void LogGranted(App& app, const Reservations::Granted& granted) {
+  for (const domain::Reservation& one : granted.reservations) {
     app.events.Info("reservation granted", {{"reservation", one.id},
                                             {"agent", one.agent},
+                                            {"name", granted.asker.name},
                                             {"project", one.project},
                                             {"pattern", one.pattern}});
   }
 }
 
-// `agent` asked for it.
-void LogRefused(App& app, std::string_view agent, const Reservations::Refused& refused) {
+void LogRefused(App& app, const Reservations::Refused& refused) {
   if (refused.conflicts.empty()) return;
   const domain::Conflict& first = refused.conflicts.front();
-  app.events.Info("reservation refused", {{"agent", agent},
+  app.events.Info("reservation refused", {{"agent", refused.asker.agent},
+                                          {"name", refused.asker.name},
+                                          {"project", refused.asker.project},
                                           {"requested", first.requested},
                                           {"holder", first.agent},
                                           {"held_by", first.held_by},
@@ -216,20 +218,22 @@ awaitable<Result<Response>> PostReservation(App& app, Request& request) {
   wish.reach = ReachOf(request.caller);
   if (wish.patience.count() > 0 && request.watch_peer) request.watch_peer();
   const std::string agent = wish.agent;
+  const std::string project = wish.project;
   IL_CO_TRY(const Reservations::Verdict verdict,
             co_await app.reservations.Reserve(std::move(wish)));
   if (const auto* refused = std::get_if<Reservations::Refused>(&verdict)) {
-    LogRefused(app, agent, *refused);
+    LogRefused(app, *refused);
     co_return Conflicted(*refused);
   }
   if (const auto* deadlocked = std::get_if<Reservations::Deadlocked>(&verdict)) {
-    app.events.Info("reservation refused", {{"agent", agent}, {"reason", "deadlock"}});
+    app.events.Info("reservation refused",
+                    {{"agent", agent}, {"project", project}, {"reason", "deadlock"}});
     co_return Deadlock(*deadlocked);
   }
-  const auto& granted = std::get<Reservations::Granted>(verdict).reservations;
+  const auto& granted = std::get<Reservations::Granted>(verdict);
   LogGranted(app, granted);
-  if (!many) co_return Response::Json(201, app.reservations.Json(granted.front()));
-  co_return Response::Json(201, app.reservations.ListJson(granted));
+  if (!many) co_return Response::Json(201, app.reservations.Json(granted.reservations.front()));
+  co_return Response::Json(201, app.reservations.ListJson(granted.reservations));
 }
 
 awaitable<Result<Response>> GetReservations(App& app, Request& request) {
@@ -278,9 +282,9 @@ awaitable<Result<Response>> GetReservation(App& app, Request& request) {
 }
 
 // What a renewal or a transfer came to.
-Response OneGranted(App& app, std::string_view agent, const Reservations::Verdict& verdict) {
+Response OneGranted(App& app, const Reservations::Verdict& verdict) {
   if (const auto* refused = std::get_if<Reservations::Refused>(&verdict)) {
-    LogRefused(app, agent, *refused);
+    LogRefused(app, *refused);
     return Conflicted(*refused);
   }
   const auto& granted = std::get<Reservations::Granted>(verdict).reservations;
@@ -292,7 +296,7 @@ awaitable<Result<Response>> PostRenew(App& app, Request& request) {
   Reservations::Ref ref = RefOf(request);
   IL_CO_TRY(const Reservations::Verdict verdict,
             co_await app.reservations.Renew(std::move(ref), body.ttl_minutes.value_or(0)));
-  co_return OneGranted(app, request.caller.agent, verdict);
+  co_return OneGranted(app, verdict);
 }
 
 awaitable<Result<Response>> PostTransfer(App& app, Request& request) {
@@ -305,9 +309,9 @@ awaitable<Result<Response>> PostTransfer(App& app, Request& request) {
       const Reservations::Verdict verdict,
       co_await app.reservations.Transfer(std::move(ref), std::string(domain::Trim(body.to_agent))));
   if (const auto* granted = std::get_if<Reservations::Granted>(&verdict)) {
-    LogGranted(app, granted->reservations);
+    LogGranted(app, *granted);
   }
-  co_return OneGranted(app, request.caller.agent, verdict);
+  co_return OneGranted(app, verdict);
 }
 
 awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
@@ -319,9 +323,14 @@ awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
                     "force=true needs to know who asks: send your agent's id as X-Agent-ID");
   }
   if (force) {
-    IL_CO_TRY_VOID(co_await app.reservations.ForceRelease(std::move(ref), std::move(reason)));
-    app.events.Info("reservation forced",
-                    {{"reservation", request.Param("id")}, {"by", request.caller.agent}});
+    IL_CO_TRY(const auto forced,
+              co_await app.reservations.ForceRelease(std::move(ref), std::move(reason)));
+    app.events.Info("reservation forced", {{"reservation", forced.reservation.id},
+                                           {"holder", forced.reservation.agent},
+                                           {"held_by", forced.holder_name},
+                                           {"project", forced.reservation.project},
+                                           {"pattern", forced.reservation.pattern},
+                                           {"by", request.caller.agent}});
   } else {
     IL_CO_TRY_VOID(co_await app.reservations.Release(std::move(ref)));
   }

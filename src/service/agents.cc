@@ -499,9 +499,9 @@ awaitable<Result<ContactIds>> Agents::RemoveContact(AgentRef ref, std::string co
   co_return co_await AwaitWrite<ContactIds>(storage_, std::move(write));
 }
 
-awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
+awaitable<Result<domain::Agent>> Agents::Deregister(AgentRef ref) {
   struct Left {
-    std::string id;
+    domain::Agent agent;
     std::vector<domain::Reservation> released;
   };
   const std::string text = ref.id;
@@ -513,14 +513,14 @@ awaitable<Result<void>> Agents::Deregister(AgentRef ref) {
     agent.status = domain::kDeregistered;
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentDeregistered, agent, now,
                                         store::AgentJson(agent)));
-    return Left{.id = std::move(agent.id), .released = std::move(released)};
+    return Left{.agent = std::move(agent), .released = std::move(released)};
   };
-  const auto left = co_await AwaitWrite<Left>(storage_, std::move(write));
+  auto left = co_await AwaitWrite<Left>(storage_, std::move(write));
   const bool unknown = !left.ok() && left.error().code() == Errc::kOutcomeUnknown;
-  if (on_left_ && left.ok()) on_left_(left->id, left->released);
+  if (on_left_ && left.ok()) on_left_(left->agent.id, left->released);
   if (on_left_ && unknown) on_left_(text, {});
   if (!left.ok()) co_return left.error();
-  co_return Result<void>();
+  co_return std::move(left->agent);
 }
 
 awaitable<Result<std::optional<Agents::TokenOwner>>> Agents::OfToken(Secret token) {

@@ -142,7 +142,8 @@ class Agents {
                                                                          std::string contact);
 
   // The agent goes: listed no more, its token worth nothing, what it holds released, its mail kept.
-  boost::asio::awaitable<Result<void>> Deregister(AgentRef ref);
+  // Gives the agent.
+  boost::asio::awaitable<Result<domain::Agent>> Deregister(AgentRef ref);
 
   // The living agent that this token was given to.
   struct TokenOwner {

@@ -100,6 +100,21 @@ Tried Refuse(std::vector<Conflict> conflicts, std::vector<WaitQueue::EarlierWait
   return tried;
 }
 
+Result<Reservations::Asker> FindAsker(db::Connection& connection, const std::string& project,
+                                      const std::string& agent) {
+  IL_TRY(const auto card, store::FindCard(connection, agent));
+  return Reservations::Asker{.agent = agent, .name = card ? card->name : "", .project = project};
+}
+
+// The refusal of a claim of `agent`, which will be told.
+Result<Tried> RefuseAgent(db::Connection& connection, const Reservation& claim,
+                          const std::string& agent, std::vector<Conflict> conflicts) {
+  Tried tried = Refuse(std::move(conflicts), {});
+  IL_TRY(std::get<Reservations::Refused>(tried.verdict).asker,
+         FindAsker(connection, claim.project, agent));
+  return tried;
+}
+
 // For one request. Enough for what people write; who asks for more waits its turn.
 constexpr std::int64_t kCoverSteps = 200'000;
 
@@ -251,10 +266,16 @@ class Granting {
   }
 
   bool refused() const { return !conflicts_.empty() || !waits_.empty(); }
-  Tried TakeRefusal() { return Refuse(std::move(conflicts_), std::move(waits_)); }
+  Result<Tried> TakeRefusal() {
+    Tried tried = Refuse(std::move(conflicts_), std::move(waits_));
+    if (refusal_ == Refusal::kGoesOn) return tried;
+    IL_TRY(std::get<Reservations::Refused>(tried.verdict).asker, Asker());
+    return tried;
+  }
 
   Result<Tried> Grant() {
     Reservations::Granted granted;
+    IL_TRY(granted.asker, Asker());
     granted.reservations.reserve(claims_.all.size());
     for (std::size_t i = 0; i < claims_.all.size(); ++i) {
       const std::size_t first = claims_.all[i].same_as;
@@ -271,6 +292,10 @@ class Granting {
  private:
   store::Claim ClaimOf(std::size_t i) const {
     return {claims_.project, claims_.agent, claims_.all[i].pattern, claims_.access};
+  }
+
+  Result<Reservations::Asker> Asker() const {
+    return FindAsker(tx_.connection(), claims_.project, claims_.agent);
   }
 
   // Is somebody who waits in the way of the claim `i`?
@@ -373,7 +398,9 @@ Result<Tried> WriteTransfer(db::Transaction& tx, Reservation moved, const std::s
   IL_TRY_VOID(store::UpdateReservation(tx, moved));
   IL_TRY_VOID(
       store::AppendReservationEvent(tx, event_type::kReservationTransferred, moved, by, now));
-  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(moved)}}};
+  IL_TRY(auto asker, FindAsker(tx.connection(), moved.project, moved.agent));
+  return Tried{.verdict = Reservations::Granted{.reservations = {std::move(moved)},
+                                                .asker = std::move(asker)}};
 }
 
 // Of what is handed to an agent that holds the same already it has one: its own, of which the other
@@ -455,7 +482,9 @@ Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref
   // Also of one that holds: a clock that was set back may have brought it to life after somebody
   // else was granted its paths.
   IL_TRY(auto conflicts, FindInTheWayOf(tx.connection(), own, own.agent, rules, budget));
-  if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
+  if (!conflicts.empty()) {
+    return RefuseAgent(tx.connection(), own, own.agent, std::move(conflicts));
+  }
   bool anew = false;
   if (!domain::IsActive(own, rules.now)) {
     IL_TRY(auto same, FindSameAs(tx.connection(), own, own.agent, rules.now));
@@ -483,7 +512,9 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
   // What is in the owner's hands may overlap, but not what is in the hands of two.
   glob::Budget budget(rules.effort.holds_steps);
   IL_TRY(auto conflicts, FindInTheWayOf(tx.connection(), own, to_agent, rules, budget));
-  if (!conflicts.empty()) return Refuse(std::move(conflicts), {});
+  if (!conflicts.empty()) {
+    return RefuseAgent(tx.connection(), own, ref.agent, std::move(conflicts));
+  }
   if (to_agent != own.agent) {
     IL_TRY(auto same, FindSameAs(tx.connection(), own, to_agent, rules.now));
     if (same) return Merge(tx, std::move(own), *std::move(same), rules);

@@ -17,6 +17,7 @@
 #include "service/grant.h"
 #include "service/signal.h"
 #include "service/storage.h"
+#include "store/agents.h"
 #include "store/events.h"
 #include "store/reservations.h"
 
@@ -543,32 +544,36 @@ awaitable<Result<Reservations::Verdict>> Reservations::Transfer(Ref ref, std::st
 
 awaitable<Result<void>> Reservations::Release(Ref ref) {
   std::string id = ref.id;
-  auto release = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Reservation> {
+  auto release = [this, ref = std::move(ref)](db::Transaction& tx) -> Result<Ended> {
     IL_TRY(const Ref by_id, ById(tx.connection(), ref));
-    return ReleaseReservation(tx, by_id, clock_.Now());
+    IL_TRY(Reservation released, ReleaseReservation(tx, by_id, clock_.Now()));
+    return Ended{std::move(released)};
   };
-  co_return co_await End(std::move(id), std::move(release));
-}
-
-// What may have ended is told to those who wait; to be told too often does no harm.
-awaitable<Result<void>> Reservations::End(
-    std::string id, std::function<Result<Reservation>(db::Transaction&)> release) {
-  const auto ended = co_await AwaitWrite<Reservation>(storage_, std::move(release));
-  if (ended.ok() || ended.error().code() == Errc::kOutcomeUnknown) {
-    waits_.Gone(std::vector<std::string>{std::move(id)});
-  }
-  if (!ended.ok()) co_return ended.error();
+  IL_CO_TRY_VOID(co_await End(std::move(id), std::move(release)));
   co_return Result<void>();
 }
 
-awaitable<Result<void>> Reservations::ForceRelease(Ref ref, std::string reason) {
+// What may have ended is told to those who wait; to be told too often does no harm.
+awaitable<Result<Reservations::Ended>> Reservations::End(
+    std::string id, std::function<Result<Ended>(db::Transaction&)> release) {
+  auto ended = co_await AwaitWrite<Ended>(storage_, std::move(release));
+  if (ended.ok() || ended.error().code() == Errc::kOutcomeUnknown) {
+    waits_.Gone(std::vector<std::string>{std::move(id)});
+  }
+  co_return ended;
+}
+
+awaitable<Result<Reservations::Ended>> Reservations::ForceRelease(Ref ref, std::string reason) {
   IL_CO_TRY_VOID(CheckText("reason", reason, limits_.reason_bytes_max));
   IL_CO_TRY_VOID(CheckAgent("X-Agent-ID", ref.agent, limits_));
   std::string id = ref.id;
   auto release = [this, ref = std::move(ref), reason = std::move(reason),
-                  message_id = uuids_.Next().Text()](db::Transaction& tx) -> Result<Reservation> {
+                  message_id = uuids_.Next().Text()](db::Transaction& tx) -> Result<Ended> {
     IL_TRY(const Ref by_id, ById(tx.connection(), ref));
-    return ForceReleaseReservation(tx, by_id, reason, message_id, Rules({}), storage_.inboxes());
+    IL_TRY(Reservation forced,
+           ForceReleaseReservation(tx, by_id, reason, message_id, Rules({}), storage_.inboxes()));
+    IL_TRY(const auto holder, store::FindCard(tx.connection(), forced.agent));
+    return Ended{std::move(forced), holder ? holder->name : ""};
   };
   co_return co_await End(std::move(id), std::move(release));
 }

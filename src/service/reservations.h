@@ -61,12 +61,20 @@ class Reservations {
     std::chrono::seconds patience{0};                     // how long it may wait for its turn
     WaitQueue::Reach reach = WaitQueue::Reach::kProject;  // of whoever asks
   };
+  // The agent that a verdict is about.
+  struct Asker {
+    std::string agent = {};  // its id
+    std::string name = {};   // empty: nobody registered it
+    std::string project = {};
+  };
   struct Granted {
     std::vector<domain::Reservation> reservations;  // one per pattern, in their order
+    Asker asker = {};
   };
   struct Refused {
     std::vector<domain::Conflict> conflicts;         // all of them
     std::optional<std::size_t> queue_position = {};  // from 1; of one that waited
+    Asker asker = {};
   };
   struct Deadlocked {
     std::vector<std::string> agents;  // each is in the way of the one before it; the first is ours
@@ -110,7 +118,11 @@ class Reservations {
 
   // By anybody who says who it is, when the holder was not heard of for long enough; else
   // kConflict, holder_active. The holder finds a message about it.
-  boost::asio::awaitable<Result<void>> ForceRelease(Ref ref, std::string reason);
+  struct Ended {
+    domain::Reservation reservation;
+    std::string holder_name = {};  // empty: nobody registered it
+  };
+  boost::asio::awaitable<Result<Ended>> ForceRelease(Ref ref, std::string reason);
 
   // Of an agent, all of them; else of a project, the active ones. The newest first.
   struct Owner {
@@ -162,8 +174,8 @@ class Reservations {
   void PublishConflict(const Claims& claims, const Refused& refused) const;
   void Undo(const std::shared_ptr<const Claims>& claims, int tries = 2);
   Verdict Hear(Tried tried);
-  boost::asio::awaitable<Result<void>> End(
-      std::string id, std::function<Result<domain::Reservation>(db::Transaction&)> release);
+  boost::asio::awaitable<Result<Ended>> End(std::string id,
+                                            std::function<Result<Ended>(db::Transaction&)> release);
 
   Storage& storage_;
   Clock& clock_;

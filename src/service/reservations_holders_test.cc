@@ -100,9 +100,9 @@ class HoldersTest : public ReservationsTest {
 
   Sweeper& NewSweeper(Sweeper::Options options = {}) {
     if (!options.on_expired) {
-      options.on_expired = [this](const std::vector<Reservation>& gone) {
-        swept_ += gone.size();
-        reservations_.TellGone(gone);
+      options.on_expired = [this](const Sweeper::Expired& expired) {
+        swept_ += expired.reservations.size();
+        reservations_.TellGone(expired.reservations);
       };
     }
     sweepers_.push_back(std::make_unique<Sweeper>(

@@ -50,8 +50,8 @@ struct Found {
 
 struct Removed {
   std::int64_t count = 0;
-  bool all = true;                                // of what was found
-  std::vector<domain::Reservation> expired = {};  // of those, reservations that ran out
+  bool all = true;                // of what was found
+  Sweeper::Expired expired = {};  // of those, reservations that ran out
 };
 
 Result<Found> FindEvents(db::Connection& connection, const Sweep& sweep, const Place& place) {
@@ -120,13 +120,18 @@ Result<Removed> RemoveExpired(db::Transaction& tx, const Sweep& sweep, const Fou
   IL_TRY(const bool spared, SpareLivingOwners(tx, sweep));
   if (spared) return Removed{.all = false};
   IL_TRY(auto swept, store::SweepReservations(tx, ExpiredIn(sweep)));
+  std::map<std::string, std::string> names;
   for (const domain::Reservation& one : swept) {
+    if (!names.contains(one.agent)) {
+      IL_TRY(auto card, store::FindCard(tx.connection(), one.agent));
+      if (card) names.emplace(one.agent, std::move(card->name));
+    }
     IL_TRY_VOID(store::AppendReservationEvent(tx, domain::event_type::kReservationExpired, one,
                                               one.agent, sweep.now));
   }
   return Removed{.count = static_cast<std::int64_t>(swept.size()),
                  .all = swept.size() < sweep.rows_max,
-                 .expired = std::move(swept)};
+                 .expired = {.reservations = std::move(swept), .names = std::move(names)}};
 }
 
 Result<Found> FindReleased(db::Connection& connection, const Sweep& sweep, const Place& /*place*/) {
@@ -256,9 +261,9 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   void OnRemoved(const Result<Removed>& removed) IL_EXCLUDES(mutex_) {
     if (!removed.ok()) return LeaveChore(removed.error());
     Count(&Stats::removed, static_cast<std::uint64_t>(removed->count));
-    if (!removed->expired.empty()) {
+    if (!removed->expired.reservations.empty()) {
       log_.Info("cleared away reservations that ran out and whose owners are gone",
-                {{"count", removed->expired.size()}});
+                {{"count", removed->expired.reservations.size()}});
       if (options_.on_expired) options_.on_expired(removed->expired);
     }
     if (!removed->all) return Remove();

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,6 +34,10 @@ class Storage;
 // Thread-safe. Driven by the clock; no thread of its own.
 class Sweeper {
  public:
+  struct Expired {
+    std::vector<domain::Reservation> reservations;
+    std::map<std::string, std::string> names = {};  // of their agents, by id; of the registered
+  };
   struct Options {
     Duration interval = std::chrono::seconds(60);  // from the end of a sweep to the next
     std::chrono::days retain{30};                  // 0 = for ever
@@ -39,7 +45,7 @@ class Sweeper {
     // How long after its last sign of life an agent's reservations are left alone, run out or not.
     Duration heartbeat_grace = std::chrono::minutes(5);
     // Hears of reservations that ran out and are cleared away, each with its event in the log.
-    std::function<void(const std::vector<domain::Reservation>&)> on_expired = {};
+    std::function<void(const Expired&)> on_expired = {};
   };
 
   // The first sweep leaves alone what ran out more recently than this: while the server was down

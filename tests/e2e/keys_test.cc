@@ -99,7 +99,7 @@ TEST_F(KeysTest, TheFirstStartMakesOnePrivateKeyAndSaysWhereItIs) {
   EXPECT_EQ(Status(*server, Bearer(key)), 200);
   EXPECT_EQ(Status(*server, Bearer(key + "x")), 401);
   EXPECT_EQ(server->Stop(), 0);
-  EXPECT_THAT(server->process().Stderr(), HasSubstr("made a keys file"));
+  EXPECT_THAT(server->process().Stderr(), HasSubstr("created keys file"));
   EXPECT_THAT(server->process().Stderr(), HasSubstr(File(kFile).string()));
 }
 
@@ -238,7 +238,7 @@ TEST_F(KeysTest, ServersThatStartAtOnceShareOneNewFile) {
   int made = 0;
   for (const auto& server : servers) {
     EXPECT_TRUE(server->WaitForLine("listening on", ServerProcess::kPatience)) << server->Stderr();
-    if (server->Stderr().find("made a keys file") != std::string::npos) ++made;
+    if (server->Stderr().find("created keys file") != std::string::npos) ++made;
   }
   EXPECT_EQ(made, 1);
   EXPECT_EQ(Load().key_count(), 1U);

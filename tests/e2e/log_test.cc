@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api_test.h"
+#include "testing/raw_db.h"
 
 namespace interlock::e2e {
 namespace {
@@ -41,6 +42,7 @@ class LogTest : public E2eTest {
     };
     ann_ = field(ask("POST", "/api/agents", R"({"project":"web","name":"an\u001b[2Jn\nx"})"),
                  "agent_id");
+    bob_ = field(ask("POST", "/api/agents", R"({"project":"web","name":"bob"})"), "agent_id");
     const std::string wish = R"({"project":"web","agent_id":")";
     reservation_ = field(
         ask("POST", "/api/reservations",
@@ -62,9 +64,11 @@ class LogTest : public E2eTest {
                   .status,
               300);
     EXPECT_EQ(ask("DELETE", "/api/agents/" + ann_, "").status, 204);
+    EXPECT_EQ(ask("DELETE", "/api/agents/bob?project=web", "").status, 204);
   }
 
   std::string ann_;
+  std::string bob_;
   std::string reservation_;
 };
 
@@ -75,17 +79,42 @@ TEST_F(LogTest, WhatClientsDoIsOneLineEachWithIdsAndNames) {
   const std::string log = server->process().Stderr();
   EXPECT_THAT(log, HasSubstr(" INFO agent registered agent=" + ann_ +
                              " name=\"an\\u001b[2Jn\\nx\" project=web\n"));
+  const std::string name = "\"an\\u001b[2Jn\\nx\"";
   EXPECT_THAT(log, HasSubstr(" INFO reservation granted reservation=" + reservation_ +
-                             " agent=" + ann_ + " project=web pattern=src/**\n"));
-  EXPECT_THAT(log, HasSubstr(" INFO reservation refused agent=bob requested=src/a.cc holder=" +
-                             ann_ + " held_by=\"an\\u001b[2Jn\\nx\" pattern=src/** conflicts=1\n"));
-  EXPECT_THAT(log, HasSubstr(" INFO reservation forced reservation=" + reservation_ + " by=bob\n"));
+                             " agent=" + ann_ + " name=" + name + " project=web pattern=src/**\n"));
+  EXPECT_THAT(log, HasSubstr(" INFO reservation refused agent=" + bob_ +
+                             " name=bob project=web requested=src/a.cc holder=" + ann_ +
+                             " held_by=" + name + " pattern=src/** conflicts=1\n"));
+  EXPECT_THAT(log, HasSubstr(" INFO reservation forced reservation=" + reservation_ + " holder=" +
+                             ann_ + " held_by=" + name + " project=web pattern=src/** by=bob\n"));
   EXPECT_THAT(log, ContainsRegex(" INFO request refused, its key is wrong or missing "
                                  "request_id=[^ ]+ peer=127\\.0\\.0\\.1 route=/api/agents\n"));
-  EXPECT_THAT(log, HasSubstr(" INFO agent left agent=" + ann_ + "\n"));
+  EXPECT_THAT(log,
+              HasSubstr(" INFO agent left agent=" + ann_ + " name=" + name + " project=web\n"));
+  EXPECT_THAT(log, HasSubstr(" INFO agent left agent=" + bob_ + " name=bob project=web\n"));
   for (const char* text : {"body-text", "subject-text", "why-text", "wrong-key", "\x1b"}) {
     EXPECT_THAT(log, Not(HasSubstr(text)));
   }
+}
+
+TEST_F(LogTest, ExpiredReservationIsLoggedWithTheNameOfItsAgent) {
+  {
+    const auto server = Start();
+    HttpClient client = server->Connect();
+    client.Request("POST", "/api/agents", R"({"project":"web","name":"ann"})");
+    ASSERT_EQ(client.Read()->status, 200);
+    client.Request("POST", "/api/reservations",
+                   R"({"project":"web","agent_id":"ann","path_pattern":"src/**"})");
+    ASSERT_EQ(client.Read()->status, 201);
+    EXPECT_EQ(server->Stop(), 0);
+  }
+  testing::RawDb(File("test.db")).Run("UPDATE reservations SET expires_at = 1");
+  const auto server = Start({"--heartbeat-grace=1ms"});
+  EXPECT_TRUE(server->process().WaitForLog("INFO reservation expired ", ServerProcess::kPatience));
+  EXPECT_EQ(server->Stop(), 0);
+  EXPECT_THAT(server->process().Stderr(),
+              ContainsRegex(" INFO reservation expired reservation=[^ ]+ agent=[^ ]+ name=ann "
+                            "project=web pattern=src/\\*\\*\n"));
 }
 
 TEST_F(LogTest, AnAgentThatShowsNoSignOfLifeExpires) {

@@ -426,8 +426,9 @@ TEST_F(ReservationsTest, WhatRanOutWhileTheServerWasDownIsClearedAwayAndTold) {
   HttpClient client = server->Connect();
   EXPECT_EQ(client.Get(kAll + "/" + id)->status, 404);
   EXPECT_EQ(server->Stop(), 0);
-  EXPECT_THAT(server->process().Stderr(), HasSubstr(" INFO reservation expired reservation=" + id +
-                                                    " agent=ghost project=p pattern=src/*.cc\n"));
+  EXPECT_THAT(server->process().Stderr(),
+              HasSubstr(" INFO reservation expired reservation=" + id +
+                        " agent=ghost name=\"\" project=p pattern=src/*.cc\n"));
 }
 
 class ShortGraceTest : public ReservationsTest {

@@ -198,7 +198,8 @@ void Crowd::Heartbeat(Client& client) {
 
 void Crowd::Deregister(Client& client) {
   auto call = world_.server().agents.Deregister({.id = client.agent, .project = client.project});
-  Launch<void>("deregister", std::move(call), [this, agent = client.agent](Result<void> gone) {
+  using Gone = domain::Agent;
+  Launch<Gone>("deregister", std::move(call), [this, agent = client.agent](Result<Gone> gone) {
     if (!gone.ok()) return;
     for (const auto& [id, row] : promises_.holds.rows()) {
       // Another write of the same commit may have given it something again.

@@ -215,7 +215,8 @@ void Crowd::ForceRelease(Client& client) {
   const std::string id = others.at(Below(others.size()));
   auto call = world_.server().reservations.ForceRelease(
       {.id = id, .project = client.project, .agent = client.agent}, "in the way");
-  Launch<void>("force", std::move(call), [this, id](const Result<void>& released) {
+  using Ended = service::Reservations::Ended;
+  Launch<Ended>("force", std::move(call), [this, id](const Result<Ended>& released) {
     if (released.ok() && !promises_.holds.HasEnded(id)) {
       promises_.violations.Add("forced: but it holds: " + id);
     }

@@ -76,10 +76,11 @@ service::Reservations::Options Server::ReservationOptions() {
 }
 
 service::Sweeper::Options Server::SweeperOptions() {
-  return {.retain = std::chrono::days(1),
-          .rows_max = 50,
-          .heartbeat_grace = kGrace,
-          .on_expired = [this](const auto& gone) { reservations.TellGone(gone); }};
+  return {
+      .retain = std::chrono::days(1),
+      .rows_max = 50,
+      .heartbeat_grace = kGrace,
+      .on_expired = [this](const auto& expired) { reservations.TellGone(expired.reservations); }};
 }
 
 void Server::Start(domain::Cursor newest) {
