@@ -1,5 +1,7 @@
 #include "http/reservations.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -117,11 +119,26 @@ json::ArrayText ConflictTexts(const std::vector<domain::Conflict>& conflicts) {
 }
 
 Response Conflicted(const Reservations::Refused& refused) {
+// Why the first conflict is one: the path that is in both patterns.
+std::string Explained(const domain::Conflict& conflict) {
+  const auto below = [&](const std::string& path) {
+    return conflict.witness.starts_with(path + "/");
+  };
+  std::string text = fmt::format("{} is in {} and in {}, which {} {}", conflict.witness,
+                                 conflict.requested, conflict.pattern, conflict.held_by,
+                                 conflict.reservation_id ? "holds" : "waits for");
+  if (below(conflict.requested) || below(conflict.pattern)) {
+    text += "; a path without wildcards covers everything below it";
+  }
+  return text;
+}
+
   json::ObjectText body;
+  std::string message = "Other agents hold paths of this pattern";
+  if (!refused.conflicts.empty()) message += ": " + Explained(refused.conflicts.front());
+  message += ". Ask them, wait with wait_seconds, or reserve what does not overlap.";
   body.Add("error", "reservation_conflict")
-      .Add("message",
-           "Other agents hold paths of this pattern: ask them, wait with wait_seconds, or reserve "
-           "what does not overlap.")
+      .Add("message", message)
       .Add("conflicts", ConflictTexts(refused.conflicts));
   if (refused.queue_position) body.Add("queue_position", *refused.queue_position);
   return Response::Json(409, body.Text());

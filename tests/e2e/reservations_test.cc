@@ -153,6 +153,19 @@ TEST_F(ReservationsTest, APathCoversWhatIsBelowIt) {
   });
 }
 
+TEST_F(ReservationsTest, TheMessageOfAConflictSaysWhichPathIsInBoth) {
+  Grant("a", "**/*.go");
+  Grant("a", "src/*.cc");
+  Check({
+      {"POST", kAll, Wish("b", "README.md"), 409,
+       "README.md/.go is in README.md and in **/*.go, which a holds; a path without wildcards "
+       "covers everything below it"},
+      {"POST", kAll, Wish("b", "src/m*.cc"), 409,
+       "src/m.cc is in src/m*.cc and in src/*.cc, which a holds. "},
+      {"POST", kAll, Wish("b", "**/*.go", R"(,"wait_seconds":1)"), 409, "is in **/*.go and in "},
+  });
+}
+
 TEST_F(ReservationsTest, FormsOfOtherToolsAreRefusedUnlessThePathIsLiteral) {
   const struct {
     const char* pattern;
