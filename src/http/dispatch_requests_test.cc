@@ -250,12 +250,18 @@ TEST_F(RequestsTest, AWholeNumberOfABodyIsAnInteger) {
 }
 
 TEST_F(RequestsTest, AQueryBooleanThatIsNoneIs400) {
-  EXPECT_THAT(Say({Method::kDelete, "/api/reservations/r?force=1", ""}),
+  const std::string check = "/api/reservations/check?project=p&pattern=x&";
+  for (const char* field : {"literal", "exclusive"}) {
+    for (const char* value : {"=no", "=True", "=2"}) {
+      EXPECT_THAT(Say({Method::kGet, check + field + value, ""}),
+                  AllOf(HasSubstr("400 "), HasSubstr(R"("field":")" + std::string(field) + "\"")));
+    }
+    for (const char* value : {"", "=", "=1", "=0", "=true", "=false"}) {
+      EXPECT_THAT(Say({Method::kGet, check + field + value, ""}), HasSubstr("200 ")) << value;
+    }
+  }
+  EXPECT_THAT(Say({Method::kDelete, "/api/reservations/r?force=yes", ""}),
               AllOf(HasSubstr("400 "), HasSubstr(R"("field":"force")")));
-  EXPECT_THAT(Say({Method::kGet, "/api/reservations/check?project=p&pattern=x&literal", ""}),
-              AllOf(HasSubstr("400 "), HasSubstr(R"("field":"literal")")));
-  EXPECT_THAT(Say({Method::kGet, "/api/reservations/check?project=p&pattern=x&exclusive=no", ""}),
-              HasSubstr("200 "));
 }
 
 }  // namespace

@@ -129,7 +129,6 @@ Value QuerySchema(QueryParameter::Type type) {
     case QueryParameter::Type::kInteger:
       return json::IntegerSchema();
     case QueryParameter::Type::kBoolean:
-    case QueryParameter::Type::kAnyBoolean:
       return json::BooleanSchema();
   }
   return json::AnySchema();

@@ -29,12 +29,13 @@ Result<void> RefuseWrongParameters(const Route& route, const Request& request) {
                                         &std::pair<std::string, std::string>::first);
     if (sent == request.query_fields.end()) continue;
     const std::string& value = sent->second;
-    const std::string_view number = domain::Trim(value);
-    if (parameter.type == Type::kInteger && !number.empty() && !ParseDecimal(number)) {
+    const std::string_view trimmed = domain::Trim(value);
+    if (trimmed.empty()) continue;
+    if (parameter.type == Type::kInteger && !ParseDecimal(trimmed)) {
       return WrongParameter(parameter.name, "a whole number from 0 to 9223372036854775807");
     }
-    if (parameter.type == Type::kBoolean && value != "true" && value != "false") {
-      return WrongParameter(parameter.name, "true or false");
+    if (parameter.type == Type::kBoolean && !ParseBoolean(value)) {
+      return WrongParameter(parameter.name, "true, false, 1 or 0");
     }
   }
   return {};

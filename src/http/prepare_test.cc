@@ -157,7 +157,6 @@ std::string RefusedParameter(std::string query) {
   static constexpr QueryParameter kQuery[] = {
       {"n", QueryParameter::Type::kInteger, "a number"},
       {"flag", QueryParameter::Type::kBoolean, "a boolean"},
-      {"any", QueryParameter::Type::kAnyBoolean, "a boolean of old clients"},
       {"text", QueryParameter::Type::kText, "a text"},
   };
   Route route = With(BodyKind::kNone);
@@ -183,13 +182,15 @@ TEST(PrepareTest, AQueryNumberThatIsNoneOrDoesNotFitIs400WithItsName) {
   EXPECT_EQ(RefusedParameter("text=abc&unknown=-1"), "");
 }
 
-TEST(PrepareTest, AQueryBooleanIsTrueOrFalse) {
-  for (const char* bad : {"", "1", "yes", "TRUE", "%20true", "flase"}) {
+TEST(PrepareTest, AQueryBooleanIsTrueFalseOneOrZero) {
+  for (const char* bad : {"yes", "TRUE", "False", "flase", "2", "01", "maybe", "true%20false"}) {
     EXPECT_EQ(RefusedParameter(std::string("flag=") + bad), "flag") << bad;
-    EXPECT_EQ(RefusedParameter(std::string("any=") + bad), "") << bad;
+    EXPECT_EQ(RefusedParameter(std::string("flag=") + bad + "&flag=1"), "flag") << bad;
   }
-  EXPECT_EQ(RefusedParameter("flag=true"), "");
-  EXPECT_EQ(RefusedParameter("flag=false"), "");
+  for (const char* good : {"", "%20", "true", "false", "1", "0", "%20true"}) {
+    EXPECT_EQ(RefusedParameter(std::string("flag=") + good), "") << good;
+  }
+  EXPECT_EQ(RefusedParameter("flag"), "");
 }
 
 TEST(PrepareTest, BadJsonIsAnsweredWithItsPlace) {

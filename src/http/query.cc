@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/utf8.h"
+#include "domain/text.h"
 #include "http/path.h"
 
 namespace interlock::http {
@@ -63,6 +64,13 @@ std::optional<std::int64_t> ParseDecimal(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (stop != text.data() + text.size() || error != std::errc()) return std::nullopt;
   return number;
+}
+
+std::optional<bool> ParseBoolean(std::string_view text) {
+  text = domain::Trim(text);
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return std::nullopt;
 }
 
 }  // namespace interlock::http

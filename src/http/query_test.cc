@@ -66,5 +66,13 @@ TEST(QueryTest, NumbersAreDecimalDigitsThatFit) {
   EXPECT_EQ(Asking("").QueryCursor("n"), 0);
 }
 
+TEST(QueryTest, BooleansAreTrueFalseOneOrZero) {
+  for (const char* text : {"true", "1", " true", "1 "}) EXPECT_EQ(ParseBoolean(text), true) << text;
+  for (const char* text : {"false", "0", " false "}) EXPECT_EQ(ParseBoolean(text), false) << text;
+  for (const char* text : {"", " ", "True", "yes", "10", "-1", "truefalse"}) {
+    EXPECT_EQ(ParseBoolean(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace interlock::http

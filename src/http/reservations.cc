@@ -16,6 +16,7 @@
 #include "domain/text.h"
 #include "http/app.h"
 #include "http/body.h"
+#include "http/query.h"
 #include "json/codec.h"
 #include "json/object_text.h"
 #include "json/schema.h"
@@ -118,7 +119,6 @@ json::ArrayText ConflictTexts(const std::vector<domain::Conflict>& conflicts) {
   return texts;
 }
 
-Response Conflicted(const Reservations::Refused& refused) {
 // Why the first conflict is one: the path that is in both patterns.
 std::string Explained(const domain::Conflict& conflict) {
   const auto below = [&](const std::string& path) {
@@ -133,10 +133,11 @@ std::string Explained(const domain::Conflict& conflict) {
   return text;
 }
 
-  json::ObjectText body;
+Response Conflicted(const Reservations::Refused& refused) {
   std::string message = "Other agents hold paths of this pattern";
   if (!refused.conflicts.empty()) message += ": " + Explained(refused.conflicts.front());
   message += ". Ask them, wait with wait_seconds, or reserve what does not overlap.";
+  json::ObjectText body;
   body.Add("error", "reservation_conflict")
       .Add("message", message)
       .Add("conflicts", ConflictTexts(refused.conflicts));
@@ -276,9 +277,10 @@ awaitable<Result<Response>> GetCheck(App& app, Request& request) {
   if (!request.project) co_return ProjectRequired("?project=web");
   if (question.pattern.empty()) co_return MissingField("pattern", "?pattern=src/*.cc");
   question.project = *std::move(request.project);
-  question.literal = request.Query("literal") == "true";
-  question.access =
-      request.Query("exclusive") == "false" ? domain::Access::kShared : domain::Access::kExclusive;
+  question.literal = ParseBoolean(request.Query("literal")).value_or(false);
+  question.access = ParseBoolean(request.Query("exclusive")).value_or(true)
+                        ? domain::Access::kExclusive
+                        : domain::Access::kShared;
   question.except_agent = request.Query("agent");
   if (question.except_agent.empty()) question.except_agent = request.caller.agent;
   IL_CO_TRY(const auto conflicts, co_await app.reservations.Check(std::move(question)));
@@ -332,7 +334,7 @@ awaitable<Result<Response>> PostTransfer(App& app, Request& request) {
 }
 
 awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
-  const bool force = request.Query("force") == "true";
+  const bool force = ParseBoolean(request.Query("force")).value_or(false);
   std::string reason = request.Query("reason");
   Reservations::Ref ref = RefOf(request);
   if (force && ref.agent.empty()) {
@@ -356,7 +358,7 @@ awaitable<Result<Response>> DeleteReservation(App& app, Request& request) {
 
 using Type = QueryParameter::Type;
 constexpr std::array kReserveQuery = {
-    QueryParameter{"if_not_conflict", Type::kAnyBoolean, "Taken and without effect."},
+    QueryParameter{"if_not_conflict", Type::kBoolean, "Accepted and ignored."},
 };
 constexpr std::array kListQuery = {
     QueryParameter{"agent", Type::kText, "All of this agent, also those that hold no more."},
@@ -365,7 +367,8 @@ constexpr std::array kListQuery = {
 constexpr std::array kCheckQuery = {
     QueryParameter{"project", Type::kText, "Required without a key."},
     QueryParameter{"pattern", Type::kText, "What somebody would like to reserve. Required."},
-    QueryParameter{"exclusive", Type::kAnyBoolean, "`false` asks for a shared claim."},
+    QueryParameter{"exclusive", Type::kBoolean,
+                   "`false` asks for a shared claim; `true` when absent."},
     QueryParameter{"literal", Type::kBoolean, "`true`: the pattern is a path."},
     QueryParameter{"agent", Type::kText,
                    "Whose own reservations do not count; else those of X-Agent-ID."},

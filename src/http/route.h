@@ -63,9 +63,8 @@ enum class BodyKind : std::uint8_t {
 struct QueryParameter {
   enum class Type : std::uint8_t {
     kText,
-    kInteger,     // a whole number from 0 to 2^63 - 1; blank counts as absent
-    kBoolean,     // "true" or "false"
-    kAnyBoolean,  // a boolean whose other values clients may count on
+    kInteger,  // a whole number from 0 to 2^63 - 1; blank counts as absent
+    kBoolean,  // see ParseBoolean(); blank counts as absent
   };
   std::string_view name;
   Type type;

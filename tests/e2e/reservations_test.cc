@@ -166,6 +166,35 @@ TEST_F(ReservationsTest, TheMessageOfAConflictSaysWhichPathIsInBoth) {
   });
 }
 
+TEST_F(ReservationsTest, BooleansOfAQueryFollowOneRule) {
+  Grant("a", "x", R"(,"literal":true)");
+  Grant("a", "s", R"(,"exclusive":false)");
+  const std::string check = kAll + "/check?project=p&pattern=";
+  const std::string wrong = "must be true, false, 1 or 0";
+  const std::string none = R"({"conflicts":[]})";
+  Check({
+      {"GET", check + "s&exclusive=true", "", 200, R"("pattern":"s")"},
+      {"GET", check + "s&exclusive=1", "", 200, R"("pattern":"s")"},
+      {"GET", check + "s&exclusive=", "", 200, R"("pattern":"s")"},
+      {"GET", check + "s&exclusive", "", 200, R"("pattern":"s")"},
+      {"GET", check + "s&exclusive=false", "", 200, none},
+      {"GET", check + "s&exclusive=0", "", 200, none},
+      {"GET", check + "s&exclusive=maybe", "", 400, wrong},
+      {"GET", check + "s&exclusive=False", "", 400, R"("field":"exclusive")"},
+      {"GET", check + "[x&literal=1", "", 200, none},
+      {"GET", check + "[x&literal=0", "", 400, "invalid_pattern"},
+      {"GET", check + "x&literal=", "", 200, R"("witness":"x")"},
+      {"GET", check + "x&literal=yes", "", 400, R"("field":"literal")"},
+      {"POST", kAll + "?if_not_conflict=1", Wish("b", "x"), 409, "reservation_conflict"},
+      {"POST", kAll + "?if_not_conflict=", Wish("b", "x"), 409, "reservation_conflict"},
+      {"POST", kAll + "?if_not_conflict=maybe", Wish("b", "x"), 400,
+       R"("field":"if_not_conflict")"},
+      {"DELETE", kAll + "/nothing?force=", "", 404, "not_found", As("a")},
+      {"DELETE", kAll + "/nothing?force=0", "", 404, "not_found", As("a")},
+      {"DELETE", kAll + "/nothing?force=on", "", 400, R"("field":"force")", As("a")},
+  });
+}
+
 TEST_F(ReservationsTest, FormsOfOtherToolsAreRefusedUnlessThePathIsLiteral) {
   const struct {
     const char* pattern;
