@@ -247,6 +247,7 @@ class Rows {
     AddAction("/api/tasks/{id}/claim", PostClaim, "An agent takes a task that nobody has.",
               json::SchemaOf<ClaimBody>);
     routes_.back().actor = ActorFrom::kRecipient;
+    routes_.back().body = BodyKind::kOptionalJson;  // the query or the header may name the agent
     routes_.back().answer_schema = Of<PlanKind::kTask>::Schema;
     routes_.back().query = kClaimQuery;
     routes_.back().failures = kClaimFailures;

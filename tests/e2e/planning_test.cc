@@ -200,6 +200,19 @@ TEST_F(PlanningTest, TasksAreAssignedAndCompleted) {
   EXPECT_EQ(EventTypes(), (Texts{"task.created", "task.assigned", "task.completed"}));
 }
 
+TEST_F(PlanningTest, AClaimWithoutABodyTakesTheAgentOfTheQueryOrTheHeader) {
+  for (const char* id : {"q", "h", "n"}) {
+    ASSERT_EQ(Make("tasks", R"("title":"t","id":")" + std::string(id) + "\"").status, 201);
+  }
+  Check({
+      {"POST", "/api/tasks/q/claim?project=p&agent=ada", "", 200, R"("agent":"ada")"},
+      {"POST", "/api/tasks/h/claim?project=p", "", 200, R"("agent":"bob")", "X-Agent-ID: bob\r\n"},
+      {"POST", "/api/tasks/n/claim?project=p&agent=ada", "null", 200, R"("agent":"ada")"},
+      {"POST", "/api/tasks/n/claim?project=p", "", 400, R"("field":"agent")"},
+      {"POST", "/api/tasks/n/claim?project=p&agent=ada", "[", 400, "bad_json"},
+  });
+}
+
 TEST_F(PlanningTest, OfManyClientsThatClaimOneTaskOneGetsIt) {
   constexpr int kClients = 6;
   std::vector<std::string> agents;
