@@ -102,6 +102,12 @@ class Asking {
     return Number(status_, "agents_registered") == 0 &&
            Number(status_, "reservations_active") == 0 && Number(status_, "mail_unread") == 0;
   }
+  Error UnknownProject() const {
+    return {Errc::kNotFound,
+            fmt::format("project '{}' is unknown at {}: no agent is registered and nothing is "
+                        "reserved in it; 'intermute agents' lists the projects",
+                        Project(), options_.server.url)};
+  }
   std::string Where() const { return Project().empty() ? "" : " in " + Printable(Project()); }
 
   Error Strange(std::string_view name) const {
@@ -124,6 +130,7 @@ class Asking {
   }
 
   Result<std::string> Status() const {
+    if (!options_.project.empty() && IsUnknownProject()) return UnknownProject();
     if (as_json_) return AsJson(status_);
     const auto number = [this](std::string_view name) { return Number(status_, name); };
     std::string text =
@@ -177,12 +184,7 @@ class Asking {
     if (error) return Error(Errc::kIo, "cannot find the current directory: " + error.message());
     IL_TRY(const Place place, PlaceOf(options_, here));
     IL_TRY(const json::Array holders, Holders(place));
-    if (holders.empty() && IsUnknownProject()) {
-      return Error(Errc::kNotFound,
-                   fmt::format("project '{}' is unknown at {}: no agent is registered and nothing "
-                               "is reserved in it; 'intermute agents' lists the projects",
-                               Project(), options_.server.url));
-    }
+    if (holders.empty() && IsUnknownProject()) return UnknownProject();
     if (as_json_) {
       return AsJson(json::Object{{"path", options_.path},
                                  {"pattern", place.pattern},
@@ -266,12 +268,24 @@ std::string Escaped(std::string_view path) {
   return escaped;
 }
 
-// `path` as a path below `root`, "" for the root itself; nothing when it lies elsewhere.
-std::optional<std::string> Below(const fs::path& root, const fs::path& path) {
+std::optional<std::string> BelowAsWritten(const fs::path& root, const fs::path& path) {
   const fs::path inside =
       path.lexically_normal().lexically_relative((root / "").lexically_normal().parent_path());
   if (inside.empty() || *inside.begin() == "..") return std::nullopt;
   return inside == "." ? "" : inside.string();
+}
+
+// `path` as a path below `root`, "" for the root itself; nothing when it lies elsewhere. Symbolic
+// links are followed only if the path lies elsewhere without that: a link inside the root is a path
+// of its own.
+std::optional<std::string> Below(const fs::path& root, const fs::path& path) {
+  if (auto inside = BelowAsWritten(root, path)) return inside;
+  std::error_code error;
+  const fs::path real_root = fs::weakly_canonical(root, error);
+  if (error) return std::nullopt;
+  const fs::path real_path = fs::weakly_canonical(path, error);
+  if (error) return std::nullopt;
+  return BelowAsWritten(real_root, real_path);
 }
 
 // A path from the root of the project in two parts: `before` was not typed and holds no wildcards.

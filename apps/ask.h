@@ -38,8 +38,8 @@ struct Place {
 //
 // The root is the project when its name is an absolute path, else that of the git work tree around
 // `here`, the current directory. A relative path is seen from `here` when that lies below the root,
-// and from the root otherwise; an absolute path below the root becomes relative to it.
-// kInvalidArgument: "../" leads out of the root.
+// and from the root otherwise; an absolute path below the root becomes relative to it, also one
+// that leads there through symbolic links. kInvalidArgument: "../" leads out of the root.
 Result<Place> PlaceOf(const AskOptions& options, const std::filesystem::path& here);
 
 // "45s", "12m", "3h05m", "2d": how long, with no more digits than a glance can take.

@@ -101,6 +101,26 @@ TEST(PlaceOfTest, AnAbsolutePathIsTakenRelativeToAProjectThatIsOne) {
   EXPECT_EQ(PlaceAt("/w/repo/x.cc", "web").pattern, "/w/repo/x.cc");
 }
 
+TEST(PlaceOfTest, ACheckoutIsTheSameThroughASymbolicLink) {
+  const testing::TempDir directory;
+  const fs::path real = directory.path() / "real";
+  const fs::path link = directory.path() / "link";
+  fs::create_directories(real / ".git");
+  fs::create_directories(real / "src");
+  std::ofstream(real / "src" / "a.cc").close();
+  fs::create_symlink("a.cc", real / "src" / "alias.cc");
+  fs::create_directory_symlink(real, link);
+  EXPECT_EQ(PlaceAt(link / "src" / "a.cc", "web", real / "src"),
+            (Place{.pattern = "src/a.cc", .literal = true}));
+  EXPECT_EQ(PlaceAt(link / "src" / "new.cc", "web", real).pattern, "src/new.cc");
+  EXPECT_EQ(PlaceAt(link / "src" / "*.cc", "web", real).pattern, "src/*.cc");
+  EXPECT_EQ(PlaceAt(link / "src", "web", real).pattern, "src/");
+  EXPECT_EQ(PlaceAt(link, "web", real).pattern, "**");
+  EXPECT_EQ(PlaceAt("a.cc", link, real / "src").pattern, "src/a.cc") << "the project is the link";
+  EXPECT_EQ(PlaceAt(real / "src" / "a.cc", link, "/").pattern, "src/a.cc");
+  EXPECT_EQ(PlaceAt(real / "src" / "alias.cc", "web", real).pattern, "src/alias.cc");
+}
+
 TEST(PlaceOfTest, LiteralMeansLiteral) {
   AskOptions options;
   options.path = "src/*.cc";

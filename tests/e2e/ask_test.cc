@@ -289,6 +289,15 @@ TEST_F(AskTest, WhoRefusesAnUnknownProject) {
   EXPECT_EQ(Run(Command({"who", "x", "--project", "web"})).exit_code, 0);
 }
 
+TEST_F(AskTest, StatusRefusesAnUnknownProject) {
+  Register("web", "ann");
+  const auto unknown = Run(Command({"status", "--project", "nope"}));
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_THAT(unknown.err, StartsWith("intermute: project 'nope' is unknown at "));
+  EXPECT_EQ(Run(Command({"status"})).exit_code, 0) << "all projects";
+}
+
 TEST_F(AskTest, ExitCodesTellARefusalFromAnAbsentServer) {
   auto done = Run({"status", "--url", "http://127.0.0.1:1"});
   EXPECT_EQ(done.exit_code, 2);

@@ -318,6 +318,32 @@ TEST_F(KeysTest, AReloadUnderLoadRefusesNobodyWhoseKeyStays) {
   EXPECT_EQ(refused, 0);
 }
 
+TEST_F(KeysTest, CommandsRefuseAProjectOtherThanThatOfTheKey) {
+  Replace("projects: {pa: {keys: [alpha-sesame]}, pb: {keys: [beta-sesame]}}\n");
+  const auto server = Start();
+  HttpClient client = server->Connect();
+  for (const char* project : {"pa", "pb"}) {
+    ASSERT_TRUE(
+        client.Request("POST", "/api/agents", R"({"project":")" + std::string(project) + "\"}"));
+    ASSERT_EQ(client.Read()->status, 200);
+  }
+  ::setenv("INTERMUTE_API_KEY", "alpha-sesame", 1);
+  ::setenv("INTERMUTE_URL", ("http://127.0.0.1:" + std::to_string(server->port())).c_str(), 1);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"status"}, {"who", "x"}, {"agents"}}) {
+    std::vector<std::string> own = command;
+    own.insert(own.end(), {"--project", "pa"});
+    EXPECT_EQ(Run(own).exit_code, 0) << command[0];
+    own.back() = "pb";
+    const auto refused = Run(own);
+    EXPECT_EQ(refused.exit_code, 1) << command[0];
+    EXPECT_EQ(refused.out, "") << command[0];
+    EXPECT_THAT(refused.err, HasSubstr("project_mismatch")) << command[0];
+  }
+  ::unsetenv("INTERMUTE_API_KEY");
+  ::unsetenv("INTERMUTE_URL");
+}
+
 TEST_F(KeysTest, AFailedReloadLeavesTheOldKeysInForce) {
   Replace(
       "default_policy: {allow_localhost_without_auth: false}\n"
