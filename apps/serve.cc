@@ -385,6 +385,7 @@ Result<FoundLog> ReadLog(const ServeOptions& options) {
 
 Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Terminal& terminal,
                                       Clock& clock, Logger& log) {
+  IL_TRY_VOID(http::CheckTcpHost(options.host));
   if (options.network_fs == ServeOptions::NetworkFs::kRefuse) {
     IL_TRY_VOID(RefuseNetworkFileSystem(options.database));
   }

@@ -1,9 +1,15 @@
 #include "serve_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -207,34 +213,54 @@ void AddInboxCommand(CLI::App& intermute, InboxOptions& options, const Environme
       ->type_name("URL");
 }
 
+CLI::Validator NotEmpty(const std::string& remedy) {
+  return {[remedy](const std::string& text) { return text.empty() ? remedy : std::string(); }, ""};
+}
+
+CLI::Validator IsPort() {
+  return {[](const std::string& text) {
+            constexpr std::uint16_t kMax = std::numeric_limits<std::uint16_t>::max();
+            std::uint16_t port = 0;
+            const char* const end = text.data() + text.size();
+            const auto [stop, error] = std::from_chars(text.data(), end, port);
+            if (stop == end && error == std::errc()) return std::string();
+            return fmt::format("{} is no port; name one from 0 to {}", text, kMax);
+          },
+          ""};
+}
+
 void AddMirrorFlags(CLI::App& serve, ServeOptions& options) {
   serve
       .add_option("--intercore-db", options.intercore_db,
                   "Also write reservations into this file of ic, for hooks that only ask ic")
-      ->check(CLI::Validator(
-          [](const std::string& path) {
-            return path.empty() ? std::string("name a file, or leave the flag out") : std::string();
-          },
-          ""))
+      ->check(NotEmpty("name a file, or leave the flag out"))
       ->type_name("PATH");
   serve.add_flag_callback(
       "--coordination-dual-write", [&options] { options.coordination_dual_write = true; },
       "The same with the nearest .clavain/intercore.db upwards from here");
 }
 
-void AddServeFlags(CLI::App& serve, ServeOptions& options) {
+// Addresses to listen on, and the database.
+void AddPlaceFlags(CLI::App& serve, ServeOptions& options) {
   serve.add_option("--host", options.host, "Address or name to listen on")
+      ->check(NotEmpty("name an address, such as 127.0.0.1"))
       ->capture_default_str()
       ->type_name("ADDRESS");
   serve.add_option("--port", options.port, "TCP port; 0 takes a free one and prints it")
+      ->check(IsPort())
       ->capture_default_str()
       ->type_name("PORT");
   serve
       .add_option("--db", options.database, "SQLite file; created with its directory when missing")
+      ->check(NotEmpty("name a file, or leave the flag out"))
       ->capture_default_str()
       ->type_name("PATH");
   serve.add_option("--socket", options.socket, "Also listen on this Unix socket (mode 0660)")
       ->type_name("PATH");
+}
+
+void AddServeFlags(CLI::App& serve, ServeOptions& options) {
+  AddPlaceFlags(serve, options);
   AddMirrorFlags(serve, options);
   using sqlite::Durability;
   AddChoice<Durability>(

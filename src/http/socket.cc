@@ -52,6 +52,8 @@ Result<std::unique_ptr<addrinfo, AddressInfoDeleter>> Resolve(const std::string&
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  // "999.1.1.1" is a mistaken address, and no name server needs to be asked about it.
+  if (host.find_first_not_of("0123456789.") == std::string::npos) hints.ai_flags |= AI_NUMERICHOST;
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   std::unique_ptr<addrinfo, AddressInfoDeleter> list(found);
@@ -217,6 +219,16 @@ void SocketFile::Remove() {
   if (::lstat(path.c_str(), &now) != 0) return;
   if (now.st_dev != device_ || now.st_ino != inode_) return;
   ::unlink(path.c_str());
+}
+
+Result<void> CheckTcpHost(const std::string& host) {
+  IL_TRY(const auto list, Resolve(host, 0));
+  const addrinfo& address = *PreferIpv4(list.get());
+  IL_TRY(const UniqueFd fd, NewSocket(address.ai_family));
+  if (::bind(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return {};
+  return Error(Errc::kUnavailable, fmt::format("cannot listen on {}: {}; give --host an address of "
+                                               "this machine, such as 127.0.0.1",
+                                               host, ErrnoText(errno)));
 }
 
 Result<ListeningSocket> ListenTcp(const std::string& host, std::uint16_t port) {

@@ -42,6 +42,9 @@ struct ListeningSocket {
   SocketFile file;         // Unix only
 };
 
+// Says whether `host` can be listened on, before anything is created for a server that cannot.
+Result<void> CheckTcpHost(const std::string& host);
+
 // `host` is an address or a name; of a name the first IPv4 address counts, else the first IPv6 one.
 // Port 0 takes a free one. When the port is taken the error says by whom, as far as we may know.
 Result<ListeningSocket> ListenTcp(const std::string& host, std::uint16_t port);

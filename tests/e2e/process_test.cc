@@ -85,6 +85,12 @@ TEST_F(ProcessTest, WrongCommandLinesSayWhatIsWrongAndExitWith1) {
       {{"serve", "--idle-timeout", "-5s"}, "--idle-timeout"},
       {{"serve", "--max-connections=0"}, "--max-connections"},
       {{"serve", "--db"}, "--db"},
+      {{"serve", "--port", "70000"}, "70000 is no port; name one from 0 to 65535"},
+      {{"serve", "--port=-1"}, "-1 is no port"},
+      {{"serve", "--port", "99999999999999999999"}, "is no port"},
+      {{"serve", "--port="}, "--port"},
+      {{"serve", "--db", ""}, "--db: name a file"},
+      {{"serve", "--host", ""}, "--host: name an address"},
   };
   for (const auto& c : kCases) {
     const auto finished = Run(c.arguments);
@@ -98,6 +104,16 @@ TEST_F(ProcessTest, WrongCommandLinesSayWhatIsWrongAndExitWith1) {
   EXPECT_THAT(Run({"serve", "--port=x"}).err, EndsWith("\nTry: intermute serve --help\n"));
   EXPECT_THAT(Run({"who", "two\nlines", "\x1b[2J"}).err,
               AllOf(Not(HasSubstr("\x1b")), EndsWith("\nTry: intermute who --help\n")));
+}
+
+TEST_F(ProcessTest, AnAddressThatCannotBeUsedLeavesNoFiles) {
+  for (const char* host : {"999.1.1.1", "203.0.113.1"}) {
+    const auto finished = RunServe({"--port=0", "--host", host, "--db=sub/i.db"});
+    EXPECT_EQ(finished.exit_code, 1) << host;
+    EXPECT_THAT(finished.err, HasSubstr(host));
+    EXPECT_FALSE(std::filesystem::exists(File("sub"))) << host;
+    EXPECT_FALSE(std::filesystem::exists(File("intermute.keys.yaml"))) << host;
+  }
 }
 
 TEST_F(ProcessTest, SignalsStopItInOrderAndLeaveOneFile) {
