@@ -51,6 +51,23 @@ TEST_F(AgentsTest, AnAgentComesLivesAndGoes) {
   EXPECT_EQ(Ask("POST", at + "/heartbeat").status, 404);
 }
 
+// An encoded slash separates segments, so the paths of agents take their ids, which the server
+// makes.
+TEST_F(AgentsTest, AnAgentWhoseNameHoldsASlashIsReachedByItsId) {
+  const json::Value made =
+      Post("/api/agents", R"({"project":"p","name":"a/b","id":"x/y","agent_id":"x/y"})");
+  const std::string id = Text(made, "agent_id");
+  EXPECT_EQ(id.find('/'), std::string::npos);
+  Check({
+      {"GET", "/api/agents/" + id, "", 200, R"("name":"a/b")"},
+      {"POST", "/api/agents/" + id + "/heartbeat", "", 200, id},
+      {"GET", "/api/agents/a%2Fb?project=p", "", 404, "not_found"},
+      {"GET", "/api/inbox/a%2Fb?project=p", "", 200, R"("messages":[])"},
+      {"POST", "/api/messages", R"({"project":"p","from":"a/b","to":["a/b"],"body":"hi"})", 200,
+       id},
+  });
+}
+
 TEST_F(AgentsTest, WhatIsWrongIsNamed) {
   const std::string ada = Register("p", "ada");
   const std::string at = "/api/agents/" + ada;
