@@ -1,15 +1,21 @@
 #include "store/schema.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "domain/text.h"
+#include "testing/db_dump.h"
 #include "testing/fake_clock.h"
 #include "testing/temp_db.h"
 
@@ -25,10 +31,10 @@ std::uint64_t Checksum(std::string_view text) {
 
 // One line per released step, never changed: files out there have run that very text. A new step
 // adds a line; a step that must be mended is mended by another step.
-constexpr std::array<std::uint64_t, 10> kChecksums = {
+constexpr std::array<std::uint64_t, 11> kChecksums = {
     0x6b14d467c0c1c60f, 0x412126725dea5d16, 0xb24596651e7639ca, 0x2e01707a80d0cb99,
     0x95fd591e1f306b13, 0x5db752c2ae05df49, 0x0394a92d9c615b01, 0x6587eef9bb61ce1d,
-    0x464c86fcac4d1ebb, 0x92f6f67068836e80,
+    0x464c86fcac4d1ebb, 0x92f6f67068836e80, 0xa1006c579f0df0cd,
 };
 
 TEST(SchemaTest, TheTextOfAStepNeverChanges) {
@@ -95,6 +101,102 @@ TEST(SchemaTest, MigratesANewFileAndIsThenCurrent) {
   EXPECT_EQ(migrator.Run(*connection).value().from, 0);
   const auto again = migrator.Run(*connection);
   EXPECT_EQ(again.value().from, ServerSchema().steps.back().version);
+}
+
+// A database at version 10, before names of projects were trimmed.
+class ProjectNamesTest : public ::testing::Test {
+ protected:
+  ProjectNamesTest() { RunSteps(1, 10); }
+
+  void RunSteps(int first, int last) const {
+    for (const db::MigrationStep& step : ServerSchema().steps) {
+      if (step.version >= first && step.version <= last) temp_.Make(step.script);
+    }
+  }
+  // One row in every table that has a column `project`, made of a value for each type of column.
+  void FillEveryTable(const std::string& project) const {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(temp_.path().c_str(), &db), SQLITE_OK);
+    for (const auto& [table, columns] : TablesWithProject(db)) {
+      std::string values;
+      for (const auto& [name, type] : columns) {
+        if (!values.empty()) values += ", ";
+        if (name == "project") {
+          values += "'" + project + "'";
+        } else if (table == "plans" && name == "body") {
+          values += R"('{"id":"x","project":")" + project + R"(","n":1.50}')";
+        } else if (type == "BLOB") {
+          values += "x'01'";
+        } else {
+          values += type == "TEXT" ? "'x'" : "1";
+        }
+      }
+      const std::string insert = "INSERT INTO " + table + " VALUES (" + values + ")";
+      EXPECT_EQ(sqlite3_exec(db, insert.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+          << insert << ": " << sqlite3_errmsg(db);
+    }
+    sqlite3_close(db);
+  }
+  testing::DbDump::Rows Rows() const { return testing::DbDump::Of(temp_.path()); }
+
+  testing::TempDb temp_;
+
+ private:
+  using Columns = std::vector<std::pair<std::string, std::string>>;  // name and type
+  static std::map<std::string, Columns> TablesWithProject(sqlite3* db) {
+    std::map<std::string, Columns> tables;
+    const auto add = [](void* all, int, char** fields, char**) {
+      (*static_cast<std::map<std::string, Columns>*>(all))[fields[0]].emplace_back(fields[1],
+                                                                                   fields[2]);
+      return 0;
+    };
+    const char* const query =
+        "SELECT t.name, c.name, c.type FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
+        "WHERE t.type = 'table' ORDER BY t.name, c.cid";
+    EXPECT_EQ(sqlite3_exec(db, query, add, &tables, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    std::erase_if(tables, [](const auto& table) {
+      return std::ranges::find(table.second, "project", &Columns::value_type::first) ==
+             table.second.end();
+    });
+    return tables;
+  }
+};
+
+TEST_F(ProjectNamesTest, RowsOfAnUntrimmedProjectMoveToTheNameThatClientsReach) {
+  FillEveryTable(" web/ ");
+  const testing::DbDump::Rows before = Rows();
+  RunSteps(11, 11);
+  testing::DbDump::Rows expected;
+  for (std::string row : before) {
+    for (std::size_t at = 0; (at = row.find(" web/ ")) != std::string::npos;) {
+      row.replace(at, 6, "web");
+    }
+    expected.insert(std::move(row));
+  }
+  EXPECT_EQ(Rows(), expected);
+}
+
+TEST_F(ProjectNamesTest, SpellingsThatBothHaveRowsStayApart) {
+  temp_.Make(
+      "INSERT INTO fences VALUES ('p', 1), ('p/', 2), ('q/', 3), (' q', 4), ('/', 5), ('a/b', 6)");
+  const testing::DbDump::Rows before = Rows();
+  RunSteps(11, 11);
+  EXPECT_EQ(Rows(), before);
+}
+
+TEST_F(ProjectNamesTest, NewNamesAreThoseOfTheRule) {
+  const std::string_view names[] = {"a//", "\t\n\v\f\rb ", "c / /", " // ", "  ", "d\u00a0/"};
+  std::multiset<std::string> expected;
+  for (const std::string_view name : names) {
+    temp_.Make("INSERT INTO fences VALUES ('" + std::string(name) + "', 1)");
+    expected.insert("fences project='" + std::string(domain::ProjectName(name)) + "' last='1' ");
+  }
+  RunSteps(11, 11);
+  std::multiset<std::string> found;
+  for (const std::string& row : Rows()) {
+    if (row.starts_with("fences ")) found.insert(row);
+  }
+  EXPECT_EQ(found, expected);
 }
 
 // What is in git, what the tests ran on and what is in the program are the same text.
