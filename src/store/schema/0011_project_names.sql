@@ -1,7 +1,7 @@
--- Blanks around the name of a project and slashes at its end do not count. Projects that were stored
--- with them get the name that clients reach now. Two spellings of one name that both have rows stay
--- apart as they are: sessions, messages, plans and fences of both could not be told apart, and their
--- reservations may overlap. The data of past events keeps the old name.
+-- Blanks around the name of a project and slashes at its end do not count. Projects that were
+-- stored with them get the name that clients reach now. Two spellings of one name that both have
+-- rows stay as they are: sessions, messages, plans and fences of both could not be told apart, and
+-- their reservations may overlap. The data of past events keeps the old name.
 CREATE TABLE project_names (
   old TEXT NOT NULL PRIMARY KEY,
   new TEXT NOT NULL
