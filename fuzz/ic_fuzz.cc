@@ -58,14 +58,14 @@ class Place {
     IL_CHECK(Run({"state", "set", "k", "s", "1"}).exit_code == 0);
     IL_CHECK(Run({"sentinel", "check", "n", "s", "--interval=60"}).exit_code == 0);
     for (const char* const goal : {"--goal=g", "--goal=h"}) {
-      const cli::Outcome made = Run({"run", "create", goal});
+      const cli::CommandResult made = Run({"run", "create", goal});
       IL_CHECK(made.exit_code == 0, made.err);
       runs_.push_back(made.out.substr(0, made.out.size() - 1));
     }
     IL_CHECK(fs::copy_file(file(), folder_.path() / "kept"));
   }
 
-  cli::Outcome Run(const Words& words) {
+  cli::CommandResult Run(const Words& words) {
     testing::SeededRandom random(++made_);
     const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
     cli::Context context({.clock = clock_,
@@ -76,12 +76,12 @@ class Place {
                             if (name == "INTERCORE_DB") return file().string();
                             return std::nullopt;
                           }});
-    cli::Outcome outcome = cli::Run(context, words);
+    cli::CommandResult outcome = cli::Run(context, words);
     context.Finish();
     return outcome;
   }
 
-  cli::Outcome RunOnCopy(const Words& words) {
+  cli::CommandResult RunOnCopy(const Words& words) {
     for (const char* const rest : {"-wal", "-shm"}) fs::remove(file().string() + rest);
     fs::copy_file(folder_.path() / "kept", file(), fs::copy_options::overwrite_existing);
     made_ = kMadeFirst;
@@ -142,7 +142,8 @@ void CheckInteger(std::string_view text) {
 
 bool IsJson(std::string_view text) { return json::Parse(text).ok(); }
 
-void CheckOutcome(const cli::Outcome& outcome, const Parsed* parsed, const cli::Globals& globals) {
+void CheckOutcome(const cli::CommandResult& outcome, const Parsed* parsed,
+                  const cli::Globals& globals) {
   IL_CHECK(outcome.exit_code >= cli::kExitOk && outcome.exit_code <= cli::kExitUsage);
   if (parsed == nullptr) IL_CHECK(outcome.exit_code == cli::kExitUsage, outcome.err);
   if (outcome.exit_code >= cli::kExitUnexpected) {

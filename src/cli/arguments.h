@@ -14,17 +14,17 @@
 
 namespace interlock::cli {
 
-// A flag that a command takes, as --name=value or --name value; without a value it is a switch.
+// A flag of a command: --name=value or --name value; a switch has no value.
 struct Flag {
   std::string_view name;   // without the dashes
-  std::string_view value;  // what help calls its value: "D"; empty = a switch
+  std::string_view value;  // placeholder in the help text: "D"; empty for a switch
   std::string_view summary;
-  char letter = 0;  // of a short form: -i
+  char letter = 0;  // of the short form: -i
 };
 
-// What a command was called with: positional arguments in order, and flags, of which the last one
-// of a name counts. Views of the command line, which outlives it. A value: threads may share one
-// that nobody changes.
+// The arguments of a command: positional arguments in order, and flags. If a flag is repeated, the
+// last one counts. The views refer to the command line, which must outlive this object. A value
+// type: threads may share an unchanged one.
 class Arguments {
  public:
   struct Given {
@@ -39,14 +39,14 @@ class Arguments {
 
   bool Has(std::string_view flag) const { return Find(flag) != nullptr; }
   std::optional<std::string_view> Text(std::string_view flag) const;
-  // A switch: given without a value, or with "true" or "1". Other values than these and "false" and
-  // "0" are refused before: --dry-run=yes must not do the real thing.
+  // True for a switch without a value, or with "true" or "1". The parser rejects every other value
+  // except "false" and "0": --dry-run=yes must not run for real.
   bool IsOn(std::string_view flag) const;
-  // An optional sign and digits. kUsage names the flag when it is none, or out of bounds.
+  // Parses an optional sign and digits. kUsage names the flag on a malformed or out-of-range value.
   Result<std::optional<std::int64_t>> Integer(
       std::string_view flag, std::int64_t least = std::numeric_limits<std::int64_t>::min(),
       std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;
-  // "90s", "1h30m", "7d". kUsage names the flag when it is none.
+  // Parses "90s", "1h30m", "7d". kUsage names the flag on a malformed value.
   Result<std::optional<Duration>> Time(std::string_view flag) const;
 
   void AddPositional(std::string_view text) { positional_.push_back(text); }
@@ -59,7 +59,7 @@ class Arguments {
   std::vector<Given> flags_;
 };
 
-// As Arguments::Integer and Time, of any text; `what` names it in the error.
+// Parse any text like Arguments::Integer and Time; `what` is its name in the error.
 Result<std::int64_t> ParseInteger(std::string_view what, std::string_view text);
 Result<Duration> ParseTime(std::string_view what, std::string_view text);
 

@@ -17,7 +17,7 @@ std::string FlagLine(const Flag& flag) {
   return fmt::format("  {:<22} {}\n", name, flag.summary);
 }
 
-// IC_LOG_LEVEL wins over the flags.
+// IC_LOG_LEVEL overrides the flags.
 void TakeLogLevel(Context& context) {
   const std::optional<std::string> level = context.Environment("IC_LOG_LEVEL");
   if (!level) return;
@@ -32,7 +32,7 @@ std::string HelpFor(const Parsed& parsed) {
   return parsed.command == nullptr ? GroupText(*parsed.group) : HelpText(*parsed.command);
 }
 
-Outcome Failed(Context& context, const Error& error, const ParseState& state) {
+CommandResult Failed(Context& context, const Error& error, const ParseState& state) {
   std::string remedy;
   if (error.code() == Errc::kUsage) {
     remedy =
@@ -52,7 +52,7 @@ std::string UsageText() {
   for (const Group& group : Groups()) {
     text += fmt::format("  {:<12} {}\n", group.name, group.summary);
   }
-  text += "\nflags, anywhere on the line:\n";
+  text += "\nflags, anywhere on the command line:\n";
   for (const Flag& flag : GlobalFlags()) text += FlagLine(flag);
   text +=
       "\nexit codes: 0 success, 1 expected negative, 2 unexpected error, 3 usage error\n"
@@ -85,14 +85,14 @@ std::string HelpText(const Command& command) {
   return text;
 }
 
-Outcome Run(Context& context, std::span<const char* const> arguments) {
+CommandResult Run(Context& context, std::span<const char* const> arguments) {
   ParseState state{.globals = context.globals};
   const Result<Parsed> parsed = ParseCommandLine(arguments, state);
   context.command = state.command;
   TakeLogLevel(context);
   if (!parsed) return Failed(context, parsed.error(), state);
   if (parsed->help || parsed->group == nullptr) return {kExitOk, HelpFor(*parsed), ""};
-  Result<Outcome> outcome = parsed->command->run(context, parsed->arguments);
+  Result<CommandResult> outcome = parsed->command->run(context, parsed->arguments);
   if (!outcome) return Failed(context, outcome.error(), state);
   outcome->err.insert(0, context.TakeDiagnostics());
   return std::move(outcome).value();

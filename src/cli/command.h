@@ -12,8 +12,8 @@
 
 namespace interlock::cli {
 
-// What callers branch on. Hooks fall back to their own ways on 2 and 3, so an internal failure must
-// never look like 1.
+// Callers branch on these codes. Hooks use their own fallback on 2 and 3, so an internal failure
+// must never return 1.
 enum ExitCode : int {
   kExitOk = 0,
   kExitNegative = 1,    // expected: not found, throttled, conflict
@@ -21,8 +21,8 @@ enum ExitCode : int {
   kExitUsage = 3,       // the command line is wrong
 };
 
-// What a command has to say. Results go to stdout, everything else to stderr.
-struct Outcome {
+// The output of a command. Results go to stdout, everything else to stderr.
+struct CommandResult {
   int exit_code = kExitOk;
   std::string out = {};
   std::string err = {};
@@ -30,22 +30,21 @@ struct Outcome {
 
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
-// One command of `ic`. The tables are constant data, so that starting costs nothing per command,
-// and safe from any thread; to run a command is for the one thread of its Context.
+// One command of `ic`. The tables are constant data, so they cost no start-up time and are safe
+// from any thread. A command runs in the thread of its Context.
 struct Command {
-  std::string_view path;       // its words: "state set"
-  std::string_view arguments;  // the positional ones, as help shows them: "<key> <scope>"
-  std::size_t at_least;        // how many of them
+  std::string_view path;       // the words of the command: "state set"
+  std::string_view arguments;  // its positional arguments in the help text: "<key> <scope>"
+  std::size_t at_least;        // minimum number of positional arguments
   std::size_t at_most;
   std::span<const Flag> flags;
   std::string_view summary;  // one line, no full stop
-  std::string_view help;     // what it prints and when it fails, ending in "Example:" and examples
-  // An Error becomes a message and the exit code of its row in base/error.cc; its detail "do" says
-  // what to do.
-  Result<Outcome> (*run)(Context& context, const Arguments& arguments);
+  std::string_view help;     // output and failures, then "Example:" and examples
+  // An Error becomes a message and an exit code (see base/error.cc). Its detail "do" is the remedy.
+  Result<CommandResult> (*run)(Context& context, const Arguments& arguments);
 };
 
-// The commands of one noun, or one command that is its own noun.
+// All commands of one noun, or a single command without subcommands.
 struct Group {
   std::string_view name;
   std::string_view summary;
@@ -54,15 +53,15 @@ struct Group {
 
 std::span<const Group> Groups();
 
-// The usage text of everything, of a group, or of one command, as `ic help` prints it.
+// The help texts of `ic`, of a group, and of one command.
 std::string UsageText();
 std::string GroupText(const Group& group);
 std::string HelpText(const Command& command);
 
-// The flags of `ic` itself, which may stand anywhere on the line.
+// The flags of `ic` itself, which may appear anywhere on the command line.
 std::span<const Flag> GlobalFlags();
 
-// Runs the command line, program name not included.
-Outcome Run(Context& context, std::span<const char* const> arguments);
+// Runs a command line without the program name.
+CommandResult Run(Context& context, std::span<const char* const> arguments);
 
 }  // namespace interlock::cli

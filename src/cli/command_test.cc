@@ -21,7 +21,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-Outcome Ic(std::initializer_list<const char*> arguments) {
+CommandResult Ic(std::initializer_list<const char*> arguments) {
   testing::FakeClock clock;
   Csprng random;
   Context context({.clock = clock, .random = random, .input = -1, .environment = [](const char*) {
@@ -39,7 +39,7 @@ std::vector<const Command*> AllCommands() {
 }
 
 TEST(CommandTest, WithoutACommandItPrintsItsUsage) {
-  for (const Outcome& outcome : {Ic({}), Ic({"--help"}), Ic({"help"}), Ic({"-h"})}) {
+  for (const CommandResult& outcome : {Ic({}), Ic({"--help"}), Ic({"help"}), Ic({"-h"})}) {
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.err, "");
     for (const Group& group : Groups()) {
@@ -68,7 +68,7 @@ TEST(CommandTest, EveryCommandExplainsItself) {
     Context context({.clock = clock, .random = random, .environment = [](const char*) {
                        return std::nullopt;
                      }});
-    const Outcome by_flag = cli::Run(context, pointers);
+    const CommandResult by_flag = cli::Run(context, pointers);
     EXPECT_EQ(by_flag.exit_code, 0) << path;
     EXPECT_EQ(by_flag.out, help);
   }
@@ -77,18 +77,18 @@ TEST(CommandTest, EveryCommandExplainsItself) {
 TEST(CommandTest, EveryGroupExplainsItself) {
   for (const Group& group : Groups()) {
     const std::string name(group.name);
-    const Outcome by_help = Ic({"help", name.c_str()});
+    const CommandResult by_help = Ic({"help", name.c_str()});
     EXPECT_EQ(by_help.exit_code, 0);
     EXPECT_THAT(by_help.out, StartsWith("usage: ic " + name));
   }
 }
 
 TEST(CommandTest, UnknownCommandsAreUsageErrorsWithAHint) {
-  const Outcome typo = Ic({"verison"});
+  const CommandResult typo = Ic({"verison"});
   EXPECT_EQ(typo.exit_code, 3);
   EXPECT_EQ(typo.err, "ic: unknown command 'verison'\ndid you mean 'ic version'?\n");
   EXPECT_EQ(typo.out, "") << "two lines are enough; the rest is in 'ic help'";
-  const Outcome other = Ic({"frobnicate"});
+  const CommandResult other = Ic({"frobnicate"});
   EXPECT_EQ(other.exit_code, 3);
   EXPECT_THAT(other.err, HasSubstr("run 'ic help'"));
   EXPECT_EQ(Ic({"help", "frobnicate"}).exit_code, 3);
@@ -104,14 +104,14 @@ TEST(CommandTest, UnknownCommandsAreUsageErrorsWithAHint) {
 
 TEST(CommandTest, VersionIsForPeopleAndForPrograms) {
   const std::string version(BuildInfo().version);
-  const Outcome text = Ic({"version"});
+  const CommandResult text = Ic({"version"});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_THAT(text.out, StartsWith("ic " + version + "\n"));
   EXPECT_THAT(text.out, ContainsRegex("\ncommit: .+\n"));
   EXPECT_THAT(text.out, ContainsRegex("\ntarget: linux/[a-z0-9]+\n"));
   EXPECT_EQ(Ic({"--version"}).out, text.out);
 
-  for (const Outcome& json : {Ic({"version", "--json"}), Ic({"--json", "version"})}) {
+  for (const CommandResult& json : {Ic({"version", "--json"}), Ic({"--json", "version"})}) {
     EXPECT_EQ(json.exit_code, 0);
     EXPECT_THAT(json.out, StartsWith("{\n  \"version\": \"" + version + "\",\n  \"commit\": \""));
     for (const char* key : {"commit_time", "dirty", "os", "arch", "source", "compiler"}) {

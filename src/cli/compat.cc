@@ -18,20 +18,20 @@
 namespace interlock::cli {
 namespace {
 
-using kernel::Imported;
+using kernel::ImportResult;
 using kernel::LegacyFile;
 using kernel::LegacyKey;
 
-// What became of one file.
+// The result for one file.
 struct Report {
   const LegacyFile* file;
   std::string outcome;
   bool refused = false;
 };
 
-Outcome Reported(const Context& context, const std::vector<Report>& reports) {
+CommandResult Reported(const Context& context, const std::vector<Report>& reports) {
   const bool refused = std::ranges::any_of(reports, &Report::refused);
-  Outcome outcome{refused ? kExitNegative : kExitOk};
+  CommandResult outcome{refused ? kExitNegative : kExitOk};
   json::ArrayText array;
   for (const Report& report : reports) {
     const LegacyFile& file = *report.file;
@@ -54,17 +54,17 @@ std::filesystem::path DirectoryIn(const Arguments& arguments) {
   return std::string(arguments.Text("dir").value_or("/tmp"));
 }
 
-// Whether a database can be asked: false only when there is none, an error when it is broken.
+// Returns false if the database does not exist, and an error if it cannot be opened.
 Result<bool> HasDatabase(Context& context) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   std::error_code failure;
   const auto status = std::filesystem::symlink_status(options.path, failure);
   if (status.type() == std::filesystem::file_type::not_found) return false;
-  IL_TRY_VOID(context.Open(kernel::Database::Access::kRead));
+  IL_TRY_VOID(context.Open(kernel::Database::OpenMode::kRead));
   return true;
 }
 
-Result<Outcome> RunStatus(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunStatus(Context& context, const Arguments& arguments) {
   IL_TRY(const auto files, kernel::FindLegacyFiles(DirectoryIn(arguments)));
   std::string text = "KEY\t\t\tLEGACY\tDB\n";
   json::ArrayText array;
@@ -85,30 +85,30 @@ Result<Outcome> RunStatus(Context& context, const Arguments& arguments) {
                   .Add("key", key.key)
                   .Add("legacy", legacy ? "yes" : "no"));
   }
-  return Outcome{kExitOk, context.json() ? array.Text() + '\n' : text};
+  return CommandResult{kExitOk, context.json() ? array.Text() + '\n' : text};
 }
 
-Result<Outcome> RunCheck(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunCheck(Context& context, const Arguments& arguments) {
   const std::string_view key = arguments[0];
   IL_TRY(const std::int64_t count, context.Read([&](db::Connection& connection) {
     return kernel::CountScopes(connection, key, context.Now());
   }));
   const int exit_code = count > 0 ? kExitOk : kExitNegative;
   if (context.json()) {
-    return Outcome{exit_code,
-                   json::ObjectText().Add("key", key).Add("scopes", count).Text() + '\n'};
+    return CommandResult{exit_code,
+                         json::ObjectText().Add("key", key).Add("scopes", count).Text() + '\n'};
   }
-  return Outcome{exit_code, count > 0 ? fmt::format("{}: {} scope(s) in DB\n", key, count)
-                                      : fmt::format("{}: not in DB\n", key)};
+  return CommandResult{exit_code, count > 0 ? fmt::format("{}: {} scope(s) in DB\n", key, count)
+                                            : fmt::format("{}: not in DB\n", key)};
 }
 
-std::string Said(Imported imported, bool dry_run) {
+std::string ResultText(ImportResult imported, bool dry_run) {
   switch (imported) {
-    case Imported::kNow:
+    case ImportResult::kWritten:
       return dry_run ? "would be imported" : "imported";
-    case Imported::kKept:
+    case ImportResult::kDiffers:
       return "kept: the database has another value";
-    case Imported::kBefore:
+    case ImportResult::kUnchanged:
       return "already there";
   }
   return {};
@@ -128,12 +128,12 @@ Result<std::vector<Report>> ImportAll(kernel::Transaction& tx, const std::vector
       }
       payload = std::move(checked).value();
     }
-    IL_TRY(const Imported imported, kernel::ImportLegacyFile(tx, file, payload, now));
-    reports.push_back({&file, Said(imported, dry_run)});
-    if (imported != Imported::kNow) continue;
-    IL_TRY(const bool held, kernel::HoldsLegacyFile(tx.connection(), file, now));
+    IL_TRY(const ImportResult imported, kernel::ImportLegacyFile(tx, file, payload, now));
+    reports.push_back({&file, ResultText(imported, dry_run)});
+    if (imported != ImportResult::kWritten) continue;
+    IL_TRY(const bool held, kernel::IsLegacyFileStored(tx.connection(), file, now));
     if (!held) {
-      return Error(Errc::kInternal, fmt::format("{}: what was written did not read back the same; "
+      return Error(Errc::kInternal, fmt::format("{}: the stored value differs from the file; "
                                                 "nothing was imported",
                                                 file.path.string()));
     }
@@ -141,7 +141,7 @@ Result<std::vector<Report>> ImportAll(kernel::Transaction& tx, const std::vector
   return reports;
 }
 
-Result<Outcome> RunImport(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunImport(Context& context, const Arguments& arguments) {
   IL_TRY(const auto files, kernel::FindLegacyFiles(DirectoryIn(arguments)));
   const bool dry_run = arguments.IsOn("dry-run");
   std::vector<Report> reports;
@@ -154,14 +154,14 @@ Result<Outcome> RunImport(Context& context, const Arguments& arguments) {
   return Reported(context, reports);
 }
 
-Result<Outcome> RunClean(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunClean(Context& context, const Arguments& arguments) {
   IL_TRY(const auto files, kernel::FindLegacyFiles(DirectoryIn(arguments)));
-  IL_TRY_VOID(context.Open(kernel::Database::Access::kRead));
+  IL_TRY_VOID(context.Open(kernel::Database::OpenMode::kRead));
   std::vector<Report> reports;
   reports.reserve(files.size());
   for (const LegacyFile& file : files) {
     IL_TRY(const bool held, context.Read([&](db::Connection& connection) {
-      return kernel::HoldsLegacyFile(connection, file, context.Now());
+      return kernel::IsLegacyFileStored(connection, file, context.Now());
     }));
     if (!held) {
       reports.push_back({&file, "kept: the database does not have it"});
@@ -176,43 +176,42 @@ Result<Outcome> RunClean(Context& context, const Arguments& arguments) {
 }
 
 constexpr std::array kDirFlag = {
-    Flag{"dir", "DIR", "where the old files are (default /tmp)"},
+    Flag{"dir", "DIR", "directory of the legacy files (default /tmp)"},
 };
 constexpr std::array kImportFlags = {
-    Flag{"dir", "DIR", "where the old files are (default /tmp)"},
-    Flag{"dry-run", "", "only say what would be done"},
+    Flag{"dir", "DIR", "directory of the legacy files (default /tmp)"},
+    Flag{"dry-run", "", "only print what would be done"},
 };
 
 constexpr std::array kCommands = {
-    Command{"compat status", "", 0, 0, kDirFlag, "List the keys that hooks once kept in files",
-            "One line per known key: whether old files of yours are there, and whether the "
-            "database has\n"
-            "the key (n/a without a database; one that cannot be read is exit code 2).\n\n"
-            "Example:\n  ic compat status\n",
-            RunStatus},
+    Command{
+        "compat status", "", 0, 0, kDirFlag, "List the keys that older hooks kept in files",
+        "Prints one line per known key: whether you have legacy files of it, and whether the\n"
+        "database has the key (n/a without a database). Exits with 2 if the database cannot be\n"
+        "read.\n\n"
+        "Example:\n  ic compat status\n",
+        RunStatus},
     Command{"compat check",
             "<key>",
             1,
             1,
             {},
-            "Say whether a key is in the database",
-            "Counts the scopes of the key, as state and as sentinels. Exits with 1 when there is "
+            "Check whether a key is in the database",
+            "Counts the scopes of the key, as state and as sentinels. Exits with 1 if there is "
             "none.\n\n"
             "Example:\n  ic compat check dispatch\n",
             RunCheck},
     Command{
-        "compat import", "", 0, 0, kImportFlags, "Bring old files into the database",
-        "Reads the files that hooks kept under /tmp, stores what the database does not have yet,\n"
-        "reads it back, and reports each file. What the database has stays; files stay too. All "
-        "or\n"
-        "nothing; doing it again changes nothing. Exits with 1 when a file was refused, for "
-        "example\n"
-        "since it is no JSON or looks like a secret.\n\n"
+        "compat import", "", 0, 0, kImportFlags, "Import legacy files into the database",
+        "Reads the files that older hooks kept under /tmp, stores the values that the database\n"
+        "does not have yet, verifies them, and reports each file. Existing values and the files\n"
+        "stay unchanged. The import is one transaction and can be repeated safely. Exits with 1\n"
+        "if a file was refused, for example because it is not JSON or looks like a secret.\n\n"
         "Example:\n  ic compat import --dry-run\n  ic compat import\n",
         RunImport},
-    Command{"compat clean", "", 0, 0, kImportFlags, "Remove old files that are in the database",
-            "Removes each old file whose content the database has, and reports each; the others "
-            "stay.\n\n"
+    Command{"compat clean", "", 0, 0, kImportFlags, "Remove legacy files that were imported",
+            "Removes each legacy file whose content is in the database, keeps the others, and\n"
+            "reports each file.\n\n"
             "Example:\n  ic compat clean --dry-run\n  ic compat clean\n",
             RunClean},
 };

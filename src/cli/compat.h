@@ -6,7 +6,7 @@
 
 namespace interlock::cli {
 
-// `ic compat`: the temporary files that hooks used before.
+// `ic compat`: imports the temporary files of older hooks.
 // Constant data; threads as in command.h.
 std::span<const Command> CompatCommands();
 

@@ -10,7 +10,7 @@
 namespace interlock::cli {
 namespace {
 
-// The script asks the program itself, so it knows every command of the version that is installed.
+// The script asks the program, so that it matches the installed version.
 constexpr std::string_view kBash =
     R"(# bash completion for ic: source it, or put it into /etc/bash_completion.d
 _ic() {
@@ -26,8 +26,8 @@ _ic() {
 complete -o default -F _ic ic intercore
 )";
 
-// The words before the one that is being typed that can name a command: no flags, and not the value
-// of a flag that stands apart.
+// Returns the words before the current one that can name a command: no flags, and no value of a
+// flag that is written as a separate word.
 std::string PathOf(std::span<const std::string_view> words) {
   std::string path;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -40,7 +40,7 @@ std::string PathOf(std::span<const std::string_view> words) {
   return path;
 }
 
-// The command that `path` begins with; null when there is none.
+// Returns the longest command that `path` begins with, or null.
 const Command* CommandOf(const Group& group, std::string_view path) {
   const Command* longest = nullptr;
   for (const Command& command : group.commands()) {
@@ -82,11 +82,11 @@ std::set<std::string> Candidates(std::string_view path, bool flags) {
   return found;
 }
 
-Result<Outcome> RunBash(Context& /*context*/, const Arguments& /*arguments*/) {
-  return Outcome{kExitOk, std::string(kBash)};
+Result<CommandResult> RunBash(Context& /*context*/, const Arguments& /*arguments*/) {
+  return CommandResult{kExitOk, std::string(kBash)};
 }
 
-Result<Outcome> RunNext(Context& /*context*/, const Arguments& arguments) {
+Result<CommandResult> RunNext(Context& /*context*/, const Arguments& arguments) {
   std::span<const std::string_view> words = arguments.positional();
   std::string_view typed;
   if (!words.empty()) {
@@ -97,7 +97,7 @@ Result<Outcome> RunNext(Context& /*context*/, const Arguments& arguments) {
   for (const std::string& candidate : Candidates(PathOf(words), typed.starts_with('-'))) {
     if (candidate.starts_with(typed)) text += candidate + '\n';
   }
-  return Outcome{kExitOk, text};
+  return CommandResult{kExitOk, text};
 }
 
 constexpr std::array kCommands = {
@@ -107,7 +107,7 @@ constexpr std::array kCommands = {
             0,
             {},
             "Print a script that completes ic in bash",
-            "The script asks ic itself, so it need not be made anew for a new version.\n\n"
+            "The script calls ic itself, so a new version of ic needs no new script.\n\n"
             "Example:\n  source <(ic completion bash)\n",
             RunBash},
     Command{
@@ -116,9 +116,9 @@ constexpr std::array kCommands = {
         0,
         kAnyNumber,
         {},
-        "Print what the last word may become",
-        "The words are those of a command line after ic; the last one is the one being typed, and\n"
-        "may be empty. One possibility per line; nothing when there is none.\n\n"
+        "Print completions of the last word",
+        "The words are those of a command line after ic. The last word is the incomplete one and\n"
+        "may be empty. Prints one completion per line, or nothing if there is none.\n\n"
         "Example:\n  ic completion next -- state s\n",
         RunNext},
 };

@@ -6,7 +6,7 @@
 
 namespace interlock::cli {
 
-// `ic completion`: what a shell asks when somebody presses Tab.
+// `ic completion`: completes command lines in a shell.
 // Constant data; threads as in command.h.
 std::span<const Command> CompletionCommands();
 

@@ -24,86 +24,85 @@ struct Globals {
   bool json = false;
   std::optional<std::string> db;
   std::chrono::milliseconds busy_timeout{5000};
-  bool verbose = false;  // results say more; IC_LOG_LEVEL is about stderr alone
+  bool verbose = false;  // more detailed results; IC_LOG_LEVEL affects only stderr
   LogLevel level = LogLevel::kWarn;
-  LogFormat format = LogFormat::kText;  // of what is said on stderr
+  LogFormat format = LogFormat::kText;  // of the messages on stderr
 };
 
-// What the process has from outside; main() fills it, tests make their own.
-struct World {
+// The environment of the process. main() fills it in; tests supply their own.
+struct ProcessEnvironment {
   Clock& clock;
   RandomSource& random;
-  int input = 0;  // the descriptor that is standard input
-  int error = 2;  // and error, for questions; everything else is said through Outcome
+  int input = 0;  // file descriptor of standard input
+  int error = 2;  // file descriptor for questions; CommandResult carries all other messages
   std::function<std::optional<std::string>(const char* name)> environment;
 };
 
-// What a command has to work with. The database is opened when it is first asked for, once.
+// The environment of a running command. Opens the database once, at its first use.
 //
-// One thread.
+// For one thread.
 class Context {
  public:
-  explicit Context(World world) : world_(std::move(world)) {}
+  explicit Context(ProcessEnvironment process) : process_(std::move(process)) {}
 
   Globals globals;
   std::string_view command;  // "state set", for messages
 
   bool json() const { return globals.json; }
   bool verbose() const { return globals.verbose; }
-  Clock& clock() { return world_.clock; }
-  RandomSource& random() { return world_.random; }
-  // Whole seconds since 1970.
+  Clock& clock() { return process_.clock; }
+  RandomSource& random() { return process_.random; }
+  // Unix seconds.
   std::int64_t Now();
-  // Empty variables count as not set.
+  // An empty variable counts as unset.
   std::optional<std::string> Environment(const char* name) const;
-  // Where it runs, by the name that the shell has for it ($PWD) when that is the same place; kIo
-  // when that directory is gone.
+  // The current directory, as $PWD if that is the same directory. kIo if the directory was removed.
   Result<std::filesystem::path> Directory() const;
-  // Standard input to its end. kPayloadTooLarge when there is more than `most`.
+  // Reads standard input to its end. kPayloadTooLarge if it has more than `most` bytes.
   Result<std::string> Input(std::size_t most);
 
-  // Asks a person; true when a line of standard input says y or yes.
+  // Asks the user; true if a line of standard input is y, Y or yes.
   bool Confirm(std::string_view question);
 
-  // fn(db::Connection&) -> Result<T>: see kernel::Database::Read.
+  // Calls fn(db::Connection&) -> Result<T>: see kernel::Database::Read.
   template <typename Fn>
   std::invoke_result_t<Fn&, db::Connection&> Read(Fn&& fn) {
-    IL_TRY(kernel::Database * database, Open(kernel::Database::Access::kRead));
+    IL_TRY(kernel::Database * database, Open(kernel::Database::OpenMode::kRead));
     return database->Read(std::forward<Fn>(fn));
   }
-  // fn(kernel::Transaction&) -> Result<T>: see kernel::Database::Write.
+  // Calls fn(kernel::Transaction&) -> Result<T>: see kernel::Database::Write.
   template <typename Fn>
   std::invoke_result_t<Fn&, kernel::Transaction&> Write(Fn&& fn) {
     for (int tries = 1;; ++tries) {
-      IL_TRY(kernel::Database * database, Open(kernel::Database::Access::kWrite));
+      IL_TRY(kernel::Database * database, Open(kernel::Database::OpenMode::kWrite));
       auto result = database->Write(fn);
       const bool moved = !result && result.error().code() == Errc::kCancelled;
       if (!moved || !database->HasMoved() || tries == kTriesWhenMoved) return result;
     }
   }
-  // A database that is open for reading is opened anew when it is to be written, and one whose file
-  // was replaced meanwhile in any case.
-  Result<kernel::Database*> Open(kernel::Database::Access access);
-  // Where the database is, or would be.
+  // Reopens the database if it is open only for reading and `mode` is kWrite, or if its file was
+  // replaced.
+  Result<kernel::Database*> Open(kernel::Database::OpenMode mode);
+  // Path and options of the database, which need not exist.
   Result<kernel::Database::Options> DatabaseOptions() const;
 
-  // Says something on stderr that is no failure: `what` happened, `remedy` is what to do.
+  // Adds a warning to the diagnostics.
   void Warn(std::string_view what, std::string_view remedy = {});
-  // The same in the form of --log-format, for a failure.
+  // Adds an error to the diagnostics.
   void Fail(const Error& error, std::string_view default_remedy);
-  // What was said so far.
+  // Returns and clears the diagnostics, in the format of --log-format.
   std::string TakeDiagnostics() { return std::exchange(diagnostics_, {}); }
 
-  // To be called when the answer is out.
+  // Call this after the answer is printed.
   void Finish();
 
  private:
   static constexpr int kTriesWhenMoved = 10;
 
-  void Say(LogLevel level, std::string_view what, std::string_view remedy);
+  void AddDiagnostic(LogLevel level, std::string_view what, std::string_view remedy);
 
-  World world_;
-  std::optional<kernel::Database::Options> place_;  // looked for once: a call means one file
+  ProcessEnvironment process_;
+  std::optional<kernel::Database::Options> database_options_;  // cached: a process uses one file
   std::optional<kernel::Database> database_;
   std::string diagnostics_;
 };

@@ -82,7 +82,7 @@ TEST(WriteTimeTest, TheTimeIsTakenWhenTheLockIsHeld) {
            {"sentinel", "check", "guard", "s", "--interval=60"},
            {"sentinel", "check-many", "guard", "s", "60"},
            {"sentinel", "prune", "--older-than=1h"}}) {
-    const Outcome outcome = run(write);
+    const CommandResult outcome = run(write);
     EXPECT_LE(outcome.exit_code, 1) << outcome.err;
     EXPECT_TRUE(clock.locked_at_last()) << write[0] << ' ' << write[1];
   }

@@ -13,18 +13,18 @@
 namespace interlock::cli {
 namespace {
 
-// In the order in which help lists them.
+// In the order of the help text.
 constexpr std::array kGroups = {
-    Group{"help", "Say what a command does", HelpCommands},
-    Group{"version", "Say what this program was built from", VersionCommands},
-    Group{"init", "Make the database, or bring it to this version", InitCommands},
-    Group{"health", "Say whether the database can be used, and what to do if not", HealthCommands},
+    Group{"help", "Print help for a command", HelpCommands},
+    Group{"version", "Print version and build information", VersionCommands},
+    Group{"init", "Create the database, or migrate it to this version", InitCommands},
+    Group{"health", "Check whether the database is usable", HealthCommands},
     Group{"state", "Store JSON values by key and scope", StateCommands},
-    Group{"sentinel", "Do something once, or not too often", SentinelCommands},
-    Group{"run", "Take pieces of work through their phases", RunCommands},
+    Group{"sentinel", "Limit how often something is done", SentinelCommands},
+    Group{"run", "Move pieces of work through their phases", RunCommands},
     Group{"lock", "Exclude other processes, without a database", LockCommands},
-    Group{"migrate", "Go back to an earlier version of the database", MigrateCommands},
-    Group{"compat", "Move from temporary files into the database", CompatCommands},
+    Group{"migrate", "Restore an earlier version of the database", MigrateCommands},
+    Group{"compat", "Import temporary files into the database", CompatCommands},
     Group{"completion", "Complete command lines in a shell", CompletionCommands},
 };
 

@@ -11,7 +11,7 @@
 namespace interlock::cli {
 namespace {
 
-// The reference in docs/ic.md: every command as help explains it.
+// The reference part of docs/ic.md: the help of every command.
 std::string Markdown() {
   std::string text = "```text\n" + UsageText() + "```\n";
   for (const Group& group : Groups()) {
@@ -23,9 +23,9 @@ std::string Markdown() {
   return text;
 }
 
-Result<Outcome> RunHelp(Context& context, const Arguments& arguments) {
-  if (arguments.IsOn("markdown")) return Outcome{kExitOk, Markdown()};
-  // As if the words stood alone on the line, with --help behind them.
+Result<CommandResult> RunHelp(Context& context, const Arguments& arguments) {
+  if (arguments.IsOn("markdown")) return CommandResult{kExitOk, Markdown()};
+  // Parses the words as a command line that ends in --help.
   std::vector<std::string> words(arguments.positional().begin(), arguments.positional().end());
   std::vector<const char*> line;
   line.reserve(words.size() + 1);
@@ -34,21 +34,21 @@ Result<Outcome> RunHelp(Context& context, const Arguments& arguments) {
   Globals ignored = context.globals;
   ParseState state{.globals = ignored};
   IL_TRY(const Parsed parsed, ParseCommandLine(line, state));
-  if (parsed.group == nullptr) return Outcome{kExitOk, UsageText()};
-  if (parsed.command == nullptr) return Outcome{kExitOk, GroupText(*parsed.group)};
+  if (parsed.group == nullptr) return CommandResult{kExitOk, UsageText()};
+  if (parsed.command == nullptr) return CommandResult{kExitOk, GroupText(*parsed.group)};
   if (parsed.arguments.size() > 0) {
     return Error(Errc::kUsage, fmt::format("unexpected argument '{}'", parsed.arguments[0]));
   }
-  return Outcome{kExitOk, HelpText(*parsed.command)};
+  return CommandResult{kExitOk, HelpText(*parsed.command)};
 }
 
 constexpr std::array kFlags = {
-    Flag{"markdown", "", "print the whole reference, as docs/ic.md holds it"},
+    Flag{"markdown", "", "print the whole reference, as in docs/ic.md"},
 };
 
 constexpr std::array kCommands = {
-    Command{"help", "[command ...]", 0, kAnyNumber, kFlags, "Say what a command does",
-            "Prints the commands, or what one of them does. Opens no database.\n\n"
+    Command{"help", "[command ...]", 0, kAnyNumber, kFlags, "Print help for a command",
+            "Prints the list of commands, or the help of one command. Opens no database.\n\n"
             "Example:\n  ic help state set\n",
             RunHelp},
 };

@@ -19,7 +19,7 @@ namespace {
 
 using kernel::FileLocks;
 using kernel::HeldLock;
-using kernel::Holder;
+using kernel::HolderStatus;
 
 constexpr Duration kTimeoutDefault = std::chrono::seconds(1);
 constexpr Duration kStaleDefault = std::chrono::seconds(5);
@@ -47,7 +47,7 @@ std::string_view OwnerOf(const Arguments& arguments) {
   return arguments.Text("owner").value_or("");
 }
 
-// A flag that is a time and not before zero.
+// Reads a flag with a duration that must not be negative.
 Result<Duration> TimeOf(const Arguments& arguments, std::string_view flag, Duration otherwise) {
   IL_TRY(const std::optional<Duration> time, arguments.Time(flag));
   if (time.value_or(otherwise) < Duration(0)) {
@@ -60,20 +60,20 @@ Duration AgeOf(Context& context, const HeldLock& held) {
   return std::chrono::seconds(std::max<std::int64_t>(0, context.Now() - held.since));
 }
 
-Error IsHeld(Context& context, const HeldLock& held) {
+Error HeldError(Context& context, const HeldLock& held) {
   const std::string lock = fmt::format("{}/{}", held.name, held.scope);
-  if (held.holder == Holder::kUnknown) {
-    return Error(Errc::kConflict, fmt::format("{} is held, but by whom is not written", lock))
-        .WithDetail("do", "'ic lock clean' removes it when nobody has claimed it for 5s");
+  if (held.holder == HolderStatus::kUnknown) {
+    return Error(Errc::kConflict, fmt::format("{} is held; its owner is unknown", lock))
+        .WithDetail("do", "'ic lock clean' removes it if it has no owner for 5s");
   }
   std::string remedy = "wait longer with --timeout=D";
-  if (held.holder == Holder::kGone) {
+  if (held.holder == HolderStatus::kDead) {
     remedy =
-        "its process has ended: it can be taken 5s after it was made, unless there are files of "
-        "others in it";
-  } else if (held.holder == Holder::kElsewhere) {
-    remedy = fmt::format("release it on {}; from here nobody can tell whether it is in use",
-                         held.owner->host);
+        "its process has ended: the lock can be taken over 5s after its creation, unless it "
+        "contains files of another program";
+  } else if (held.holder == HolderStatus::kRemote) {
+    remedy =
+        fmt::format("release it on {}; its state is unknown on this machine", held.owner->host);
   }
   return Error(Errc::kConflict,
                fmt::format("{} is held by '{}' (pid {}) since {}", lock, held.owner->owner,
@@ -81,32 +81,32 @@ Error IsHeld(Context& context, const HeldLock& held) {
       .WithDetail("do", std::move(remedy));
 }
 
-Result<Outcome> RunAcquire(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunAcquire(Context& context, const Arguments& arguments) {
   IL_TRY(const Duration timeout, TimeOf(arguments, "timeout", kTimeoutDefault));
   const kernel::LockName lock = NameOf(arguments);
   IL_TRY(const std::optional<HeldLock> held,
          Locks(context).Acquire(lock, OwnerOf(arguments), timeout));
-  if (held) return IsHeld(context, *held);
-  if (!context.verbose()) return Outcome{};
+  if (held) return HeldError(context, *held);
+  if (!context.verbose()) return CommandResult{};
   return Answer(context, fmt::format("acquired {}/{}", lock.name, lock.scope),
                 json::ObjectText().Add("acquired", true));
 }
 
-Result<Outcome> RunRelease(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunRelease(Context& context, const Arguments& arguments) {
   const kernel::LockName lock = NameOf(arguments);
-  IL_TRY(const kernel::Released released, Locks(context).Release(lock, OwnerOf(arguments)));
+  IL_TRY(const kernel::ReleaseResult released, Locks(context).Release(lock, OwnerOf(arguments)));
   switch (released) {
-    case kernel::Released::kYes:
+    case kernel::ReleaseResult::kYes:
       break;
-    case kernel::Released::kNotHeld:
+    case kernel::ReleaseResult::kNotHeld:
       return Error(Errc::kNotFound, fmt::format("nobody holds {}/{}", lock.name, lock.scope))
-          .WithDetail("do", "'ic lock list' says what is held");
-    case kernel::Released::kNotOwner:
+          .WithDetail("do", "'ic lock list' lists the held locks");
+    case kernel::ReleaseResult::kNotOwner:
       return Error(Errc::kConflict,
                    fmt::format("{}/{} is held by another owner", lock.name, lock.scope))
-          .WithDetail("do", "say the --owner that acquired it; 'ic lock list' names it");
+          .WithDetail("do", "give the --owner that acquired it; 'ic lock list' prints it");
   }
-  if (!context.verbose()) return Outcome{};
+  if (!context.verbose()) return CommandResult{};
   return Answer(context, fmt::format("released {}/{}", lock.name, lock.scope),
                 json::ObjectText().Add("released", true));
 }
@@ -114,8 +114,8 @@ Result<Outcome> RunRelease(Context& context, const Arguments& arguments) {
 json::ObjectText RowObject(Context& context, const HeldLock& held) {
   json::ObjectText row;
   if (held.owner) row.Add("age", AgeOf(context, held) / std::chrono::seconds(1));
-  if (held.holder == Holder::kHere || held.holder == Holder::kGone) {
-    row.Add("alive", held.holder == Holder::kHere);
+  if (held.holder == HolderStatus::kAlive || held.holder == HolderStatus::kDead) {
+    row.Add("alive", held.holder == HolderStatus::kAlive);
   }
   if (held.owner) row.Add("created", held.owner->created).Add("host", held.owner->host);
   row.Add("name", held.name);
@@ -124,7 +124,7 @@ json::ObjectText RowObject(Context& context, const HeldLock& held) {
   return row;
 }
 
-Outcome Rows(Context& context, const std::vector<HeldLock>& locks) {
+CommandResult Rows(Context& context, const std::vector<HeldLock>& locks) {
   if (context.json()) {
     json::ArrayText rows;
     for (const HeldLock& held : locks) rows.Add(RowObject(context, held));
@@ -139,50 +139,49 @@ Outcome Rows(Context& context, const std::vector<HeldLock>& locks) {
   return {kExitOk, std::move(text)};
 }
 
-Result<Outcome> RunList(Context& context, const Arguments& /*arguments*/) {
+Result<CommandResult> RunList(Context& context, const Arguments& /*arguments*/) {
   IL_TRY(const std::vector<HeldLock> locks, Locks(context).List());
   return Rows(context, locks);
 }
 
-Result<Outcome> RunStale(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunStale(Context& context, const Arguments& arguments) {
   IL_TRY(const Duration age, TimeOf(arguments, "older-than", kStaleDefault));
   IL_TRY(const std::vector<HeldLock> locks, Locks(context).List(age));
   return Rows(context, locks);
 }
 
-Result<Outcome> RunClean(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunClean(Context& context, const Arguments& arguments) {
   IL_TRY(const Duration age, TimeOf(arguments, "older-than", kStaleDefault));
   IL_TRY(const std::size_t count, Locks(context).Clean(age));
   return Counted(context, static_cast<std::int64_t>(count), "cleaned");
 }
 
 constexpr Flag kOwner = {
-    "owner", "O", "in whose name: \"$$:$(hostname -s)\" is the calling script; default: ic itself"};
+    "owner", "O", "owner of the lock: \"$$:$(hostname -s)\" is the calling script (default: ic)"};
 
 constexpr std::array kAcquireFlags = {
-    Flag{"timeout", "D", "how long to wait until it is free (default 1s; 0 = try once)"},
+    Flag{"timeout", "D", "how long to wait for the lock (default 1s; 0 = try once)"},
     kOwner,
 };
 constexpr std::array kReleaseFlags = {kOwner};
 constexpr std::array kAgeFlags = {
-    Flag{"older-than", "D", "only what was made that long ago (default 5s)"},
+    Flag{"older-than", "D", "only locks of at least this age (default 5s)"},
 };
 
 constexpr std::array kCommands = {
-    Command{"lock acquire", "<name> <scope>", 2, 2, kAcquireFlags, "Take a lock, or wait for it",
-            "Makes <base>/<name>/<scope>/owner.json, where base is INTERCORE_LOCK_DIR, or\n"
+    Command{"lock acquire", "<name> <scope>", 2, 2, kAcquireFlags, "Acquire a lock",
+            "Creates <base>/<name>/<scope>/owner.json. The base is INTERCORE_LOCK_DIR, or\n"
             "/tmp/intercore/locks. Prints nothing (\"acquired <name>/<scope>\" with --verbose).\n"
-            "Exits with 1 when somebody else holds it until the time is up. The lock of a process\n"
-            "of this machine that has ended is taken over, 5 seconds after it was made at the\n"
-            "earliest. Give an --owner that lives as long as the lock: without one the lock is\n"
-            "that of ic itself, which ends at once.\n\n"
+            "Exits with 1 if another owner still holds the lock after the timeout. If the owner\n"
+            "was a process of this machine that has ended, its lock is taken over, but not\n"
+            "earlier than 5 seconds after its creation. Give an --owner that lives as long as the\n"
+            "lock: the default owner is ic itself, which ends at once.\n\n"
             "Example:\n"
             "  ic lock acquire build all --owner=\"$$:$(hostname -s)\" --timeout=10s\n",
             RunAcquire},
-    Command{"lock release", "<name> <scope>", 2, 2, kReleaseFlags, "Give a lock back",
-            "Removes the lock if it was acquired in the name of the same owner; exits with 1 when\n"
-            "nobody holds it or somebody else does. Prints nothing (\"released <name>/<scope>\"\n"
-            "with --verbose).\n\n"
+    Command{"lock release", "<name> <scope>", 2, 2, kReleaseFlags, "Release a lock",
+            "Removes the lock if the same owner acquired it. Exits with 1 if the lock is free or\n"
+            "has another owner. Prints nothing (\"released <name>/<scope>\" with --verbose).\n\n"
             "Example:\n  ic lock release build all --owner=\"$$:$(hostname -s)\"\n",
             RunRelease},
     Command{
@@ -191,20 +190,20 @@ constexpr std::array kCommands = {
         0,
         0,
         {},
-        "Say who holds what",
-        "Prints a line for each lock: name, scope, owner and age, with tabs between; owner and\n"
-        "age are empty when nobody wrote them down. What holds a control character, or begins\n"
-        "with '\"', is printed as a JSON string. With --json also whether the owner's process is\n"
+        "List locks and their owners",
+        "Prints one line per lock: name, scope, owner and age, separated by tabs. Owner and age\n"
+        "are empty if the owner is unknown. A field that contains a control character or begins\n"
+        "with '\"' is printed as a JSON string. --json also says whether the owner's process is\n"
         "alive.\n\n"
         "Example:\n  ic lock list\n",
         RunList},
-    Command{"lock stale", "", 0, 0, kAgeFlags, "Say what is held for long",
-            "Prints what 'lock list' does, of locks of that age alone.\n\n"
+    Command{"lock stale", "", 0, 0, kAgeFlags, "List old locks",
+            "Prints the same as 'lock list', but only locks of at least the given age.\n\n"
             "Example:\n  ic lock stale --older-than=1h\n",
             RunStale},
     Command{"lock clean", "", 0, 0, kAgeFlags, "Remove locks that nobody holds any more",
-            "Removes locks of that age whose process on this machine has ended, and those that\n"
-            "name no owner. Prints \"<n> cleaned\".\n\n"
+            "Removes locks of at least the given age whose process on this machine has ended, and\n"
+            "locks without an owner. Prints \"<n> cleaned\".\n\n"
             "Example:\n  ic lock clean --older-than=10m\n",
             RunClean},
 };

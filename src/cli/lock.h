@@ -6,7 +6,7 @@
 
 namespace interlock::cli {
 
-// `ic lock …`: locks in the file system. None of them opens a database.
+// `ic lock …`: locks in the file system. None of the commands opens a database.
 // Constant data; threads as in command.h.
 std::span<const Command> LockCommands();
 

@@ -7,10 +7,10 @@
 // Stateless, so safe from any thread.
 namespace interlock::cli {
 
-// The one of `names` that was probably meant by a mistyped `word`; "" when none is near.
+// Returns the name most similar to a mistyped `word`, or "" if none is similar.
 std::string_view Nearest(std::string_view word, std::span<const std::string_view> names);
 
-// "; did you mean 'status'?", or "" when nothing is near.
+// Returns "did you mean 'status'?", or "" if no name is similar.
 std::string DidYouMean(std::string_view word, std::span<const std::string_view> names,
                        std::string_view prefix = {});
 

@@ -66,11 +66,12 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
-Outcome Answer(const Context& context, std::string_view text, const json::ObjectText& object) {
+CommandResult Answer(const Context& context, std::string_view text,
+                     const json::ObjectText& object) {
   return {kExitOk, context.json() ? object.Text() + '\n' : fmt::format("{}\n", text)};
 }
 
-Outcome Counted(const Context& context, std::int64_t count, std::string_view what) {
+CommandResult Counted(const Context& context, std::int64_t count, std::string_view what) {
   return Answer(context, fmt::format("{} {}", count, what), json::ObjectText().Add(what, count));
 }
 

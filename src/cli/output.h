@@ -7,22 +7,22 @@
 #include "cli/command.h"
 #include "json/object_text.h"
 
-// How results and messages are written. Stateless, so safe from any thread.
+// Formats results and messages. Stateless, so safe from any thread.
 namespace interlock::cli {
 
-// `text` as one field of a line: as it is, or as a JSON string when it holds a control character or
-// begins with a quotation mark. So a line stays a line, a field stays a field, and no two texts
-// look the same. Bytes that are not UTF-8 stay as they are.
+// Formats `text` as one field of a line: unchanged, or as a JSON string if it contains a control
+// character or begins with a quotation mark. So a text cannot break a line or a field, and
+// different texts stay different. Invalid UTF-8 stays unchanged.
 std::string Field(std::string_view text);
 
-// `text` for a terminal: control characters, and bytes that are not UTF-8, are written as \n, \t or
-// \x1b, so that what somebody else wrote moves no cursor and makes no second line.
+// Formats `text` for a terminal: control characters and invalid UTF-8 become \n, \t or \x1b, so
+// that foreign text cannot move the cursor or start a new line.
 std::string Printable(std::string_view text);
 
-// The text and the end of its line; with --json the object instead.
-Outcome Answer(const Context& context, std::string_view text, const json::ObjectText& object);
+// Returns the text as one line, or the object with --json.
+CommandResult Answer(const Context& context, std::string_view text, const json::ObjectText& object);
 
 // "3 pruned", or {"pruned":3}.
-Outcome Counted(const Context& context, std::int64_t count, std::string_view what);
+CommandResult Counted(const Context& context, std::int64_t count, std::string_view what);
 
 }  // namespace interlock::cli

@@ -17,9 +17,9 @@ constexpr std::array kGlobalFlags = {
     Flag{"db", "FILE", "the database; must end in .db and lie under the current directory"},
     Flag{"timeout", "D", "how long to wait for other processes (default 5s)"},
     Flag{"json", "", "print results as JSON"},
-    Flag{"verbose", "", "say more on stderr (-vv: even more)"},
-    Flag{"log-format", "text|json", "how to say it (default text)"},
-    Flag{"help", "", "say what a command does", 'h'},
+    Flag{"verbose", "", "print more on stderr (-vv: even more)"},
+    Flag{"log-format", "text|json", "format of messages on stderr (default text)"},
+    Flag{"help", "", "print help for a command", 'h'},
 };
 
 const Flag* FindFlag(std::span<const Flag> flags, std::string_view name) {
@@ -39,7 +39,7 @@ Error Usage(std::string message, std::string remedy = {}) {
   return std::move(error).WithDetail("do", std::move(remedy));
 }
 
-// Reads the words one by one.
+// Parses the words one by one.
 class Parser {
  public:
   Parser(std::span<const char* const> words, ParseState& state) : words_(words), state_(state) {}
@@ -77,17 +77,17 @@ class Parser {
     return parsed_.command == nullptr ? std::span<const Flag>() : parsed_.command->flags;
   }
 
-  // False when `word` is no flag.
+  // Returns false if `word` is not a flag.
   Result<bool> TakeFlag(std::string_view word) {
     if (flags_ended_ || !word.starts_with('-')) return false;
     if (!word.starts_with("--")) return TakeLetter(word);
-    if (parsed_.group == nullptr && word == "--version") return false;  // a command to people
+    if (parsed_.group == nullptr && word == "--version") return false;  // an alias of a command
     const Split split = SplitFlag(word);
     const Flag* const own = FindFlag(own_flags(), split.name);
     const Flag* const flag = own != nullptr ? own : FindFlag(kGlobalFlags, split.name);
     if (flag == nullptr) return UnknownFlag(split.name);
     ++at_;
-    // Behind the first word, but before the whole command is known: it may be the command's own.
+    // The command is not complete yet, so the flag may be the command's own.
     const bool early = parsed_.group != nullptr && parsed_.command == nullptr;
     if (early && flag->name == "timeout") {
       early_timeout_ = split.value;
@@ -181,7 +181,7 @@ class Parser {
 
   Result<void> TakeWord(std::string_view word) {
     if (parsed_.group == nullptr) return TakeFirst(word);
-    // A word goes on with the command's name as long as there is such a longer name.
+    // A word belongs to the command as long as it forms a longer command name.
     if (parsed_.arguments.size() == 0 && Extends(word)) return {};
     if (parsed_.command == nullptr) return UnknownSubcommand(word);
     if (parsed_.arguments.size() >= parsed_.command->at_most) {
@@ -200,16 +200,16 @@ class Parser {
       for (const Group& group : Groups()) names.push_back(group.name);
       const std::string hint = DidYouMean(word, names, "ic ");
       return Usage(fmt::format("unknown command '{}'", word),
-                   hint.empty() ? "run 'ic help' for the commands" : hint);
+                   hint.empty() ? "run 'ic help' to list the commands" : hint);
     }
     parsed_.group = &*found;
     path_ = found->name;
-    Settle();
+    FindCommand();
     return {};
   }
 
-  // Looks for the command whose words are path_.
-  void Settle() {
+  // Finds the command whose words are path_.
+  void FindCommand() {
     const std::span<const Command> commands = parsed_.group->commands();
     const auto found = std::ranges::find(commands, path_, &Command::path);
     parsed_.command = found == commands.end() ? nullptr : &*found;
@@ -217,7 +217,7 @@ class Parser {
     state_.command = Known();
   }
 
-  // path_ as a view that lives as long as the tables.
+  // Returns path_ as a view that lives as long as the tables.
   std::string_view Known() const {
     if (parsed_.command != nullptr) return parsed_.command->path;
     for (const Command& command : parsed_.group->commands()) {
@@ -235,14 +235,14 @@ class Parser {
         });
     if (!found) return false;
     path_ = longer;
-    Settle();
+    FindCommand();
     return true;
   }
 
   Error UnknownSubcommand(std::string_view word) const {
     const std::vector<std::string_view> names = NextWords();
     std::string hint = DidYouMean(word, names, fmt::format("ic {} ", path_));
-    if (hint.empty()) hint = fmt::format("run 'ic help {}' for what there is", path_);
+    if (hint.empty()) hint = fmt::format("run 'ic help {}' to list the subcommands", path_);
     return Usage(fmt::format("unknown subcommand '{}'", word), std::move(hint));
   }
 

@@ -8,24 +8,24 @@
 
 namespace interlock::cli {
 
-// A command line, understood: what is to be run, or what help is asked for.
+// A parsed command line: the command to run, or the requested help.
 struct Parsed {
-  const Group* group = nullptr;      // null: no command was named
+  const Group* group = nullptr;      // null: no command was given
   const Command* command = nullptr;  // null: help for the group
   bool help = false;
   Arguments arguments = {};
 };
 
-// Reads a command line into `globals` and what is to be run. Uses nothing but its arguments, so
-// threads do not meet in it.
+// Parses a command line into `globals` and a Parsed. Stateless, so safe from any thread.
 //
-// The first word that is no flag of `ic` is the command; words go on as long as they name a longer
-// one ("run agent add"). The flags of `ic` may stand anywhere; where a command has one of the same
-// name, after its last word it is the command's own. "--name value" takes the next word, "--" ends
-// flags, and a word of one dash (-5, -x) is an argument unless the command knows its letter.
+// The first word that is not a flag of `ic` is the command; further words belong to the command as
+// long as they form a longer command name ("run agent add"). The flags of `ic` may appear anywhere.
+// If a command has a flag of the same name, that flag is the command's after its last word.
+// "--name value" takes the next word, "--" ends the flags, and a word with one dash (-5, -x) is an
+// argument unless the command has a flag with that letter.
 //
-// kUsage says what is wrong, with the nearest name that exists; `command` gets the words that were
-// understood, for the message.
+// kUsage describes the mistake and suggests a similar name. `command` receives the recognised words
+// for the message.
 struct ParseState {
   Globals& globals;
   std::string_view command = {};

@@ -29,9 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Why(int error) { return std::generic_category().message(error); }
+std::string ErrorText(int error) { return std::generic_category().message(error); }
 
-// RFC 3339 in the zone of the machine, as hooks have always been given it.
+// RFC 3339 in the local time zone, which existing hooks expect.
 std::string LocalTime(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm local = {};
@@ -39,7 +39,7 @@ std::string LocalTime(std::int64_t seconds) {
   if (::localtime_r(&time, &local) == nullptr) return {};
   const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S%z", &local);
   std::string result(text.data(), size);
-  result.insert(result.size() - 2, ":");  // +0100 is no zone of RFC 3339
+  result.insert(result.size() - 2, ":");  // RFC 3339 requires +01:00, not +0100
   return result.ends_with("+00:00") ? result.replace(result.size() - 6, 6, "Z") : result;
 }
 
@@ -57,16 +57,16 @@ std::string EventLine(const kernel::PhaseEvent& event) {
   return text.Text() + '\n';
 }
 
-// Why it must not be run; empty when it may.
+// Returns why the hook must not run, or an empty text.
 std::string_view Objection(const struct stat& file) {
-  if (!S_ISREG(file.st_mode)) return "is no regular file";
-  if ((file.st_mode & S_IWOTH) != 0) return "is writable for everybody";
-  if (file.st_uid != ::geteuid() && file.st_uid != 0) return "belongs to somebody else";
+  if (!S_ISREG(file.st_mode)) return "is not a regular file";
+  if ((file.st_mode & S_IWOTH) != 0) return "is world-writable";
+  if (file.st_uid != ::geteuid() && file.st_uid != 0) return "belongs to another user";
   if ((file.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return "is not executable";
   return {};
 }
 
-// A file in memory, so that a hook that does not read cannot make us wait.
+// A memory file, so that a hook that does not read its stdin cannot block us.
 UniqueFd InMemory(std::string_view text) {
   UniqueFd file(::memfd_create("event", MFD_CLOEXEC));
   while (file.get() >= 0 && !text.empty()) {
@@ -78,7 +78,7 @@ UniqueFd InMemory(std::string_view text) {
   return file;
 }
 
-// 0 and the pid, or the error.
+// Returns 0 and the pid, or an errno.
 std::pair<int, pid_t> Spawn(const fs::path& hook, const fs::path& project, int input, int error) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
@@ -90,7 +90,7 @@ std::pair<int, pid_t> Spawn(const fs::path& hook, const fs::path& project, int i
   ::posix_spawnattr_init(&attributes);
   sigset_t normal;
   ::sigemptyset(&normal);
-  ::sigaddset(&normal, SIGPIPE);  // which `ic` ignores
+  ::sigaddset(&normal, SIGPIPE);  // `ic` ignores it, the hook should not
   ::posix_spawnattr_setsigdefault(&attributes, &normal);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
@@ -104,28 +104,28 @@ std::pair<int, pid_t> Spawn(const fs::path& hook, const fs::path& project, int i
   return {failure, pid};
 }
 
-// Passes on what comes out of a pipe to our stderr, in pieces that a pipe takes at once, so that a
-// reader of ours who is slow cannot hold us up either.
+// Copies the output of a pipe to our stderr. Each write fits into PIPE_BUF, so that a slow reader
+// of our stderr cannot block us.
 class StderrRelay {
  public:
   explicit StderrRelay(int pipe) : pipe_(pipe) {}
 
-  // What to wait for: that there is something to read, or room to write it.
+  // The next event to poll for: data to read, or room to write.
   pollfd wanted() const {
     if (size_ > 0) return {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    return {.fd = pipe_, .events = POLLIN, .revents = 0};  // -1: nothing any more
+    return {.fd = pipe_, .events = POLLIN, .revents = 0};  // -1: end of input
   }
-  // REQUIRES: poll() said that wanted() is ready.
+  // REQUIRES: poll() reported wanted() as ready.
   void Step() {
     if (size_ > 0) {
       const ssize_t written = ::write(STDERR_FILENO, bytes_.data(), size_);
       if (written < 0 && errno == EINTR) return;
-      size_ = 0;  // who does not take it all does not want it
+      size_ = 0;  // after a partial write, drop the rest
       return;
     }
     const ssize_t got = ::read(pipe_, bytes_.data(), bytes_.size());
     if (got < 0 && errno == EINTR) return;
-    if (got <= 0) pipe_ = -1;  // all who had the other end are gone
+    if (got <= 0) pipe_ = -1;  // all writers have closed it
     if (got > 0) size_ = static_cast<std::size_t>(got);
   }
   bool holds_some() const { return size_ > 0; }
@@ -137,7 +137,7 @@ class StderrRelay {
   std::array<char, PIPE_BUF> bytes_ = {};
 };
 
-// A time to be done by.
+// A point in time on the monotonic clock.
 struct Deadline {
   Clock& clock;
   Duration end;
@@ -148,7 +148,7 @@ struct Deadline {
   }
 };
 
-// Waits for its end, and passes on its stderr; false when it had to be ended.
+// Waits for the end of the process and copies its stderr. Returns false if it had to be killed.
 bool EndsBefore(const Deadline& deadline, pid_t pid, StderrRelay& relay) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   while (true) {
@@ -164,7 +164,7 @@ bool EndsBefore(const Deadline& deadline, pid_t pid, StderrRelay& relay) {
   return false;
 }
 
-// What it wrote before it ended may still be in the pipe. Nobody is waited for but our own reader.
+// Copies output that is still in the pipe after the end. Waits only for the reader of our stderr.
 void PassOnTheRest(const Deadline& deadline, StderrRelay& relay) {
   while (!relay.done()) {
     pollfd next = relay.wanted();
@@ -184,22 +184,22 @@ std::optional<std::string> RunPhaseHook(const fs::path& project, const kernel::P
   struct stat file = {};
   if (::lstat(hook.c_str(), &file) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    return fmt::format("the hook {}: {}", hook.string(), Why(errno));
+    return fmt::format("the hook {}: {}", hook.string(), ErrorText(errno));
   }
   if (const std::string_view objection = Objection(file); !objection.empty()) {
-    return fmt::format("the hook {} {}, and is not run", hook.string(), objection);
+    return fmt::format("the hook {} {}, so it was not run", hook.string(), objection);
   }
   const UniqueFd input = InMemory(EventLine(event));
-  if (input.get() < 0) return fmt::format("the hook {}: {}", hook.string(), Why(errno));
+  if (input.get() < 0) return fmt::format("the hook {}: {}", hook.string(), ErrorText(errno));
   std::array<int, 2> pipe = {-1, -1};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
-    return fmt::format("the hook {}: {}", hook.string(), Why(errno));
+    return fmt::format("the hook {}: {}", hook.string(), ErrorText(errno));
   }
   const UniqueFd reader(pipe[0]);
   UniqueFd writer(pipe[1]);
   const auto [failure, pid] = Spawn(hook, project, input.get(), writer.get());
   writer = UniqueFd();
-  if (failure != 0) return fmt::format("the hook {}: {}", hook.string(), Why(failure));
+  if (failure != 0) return fmt::format("the hook {}: {}", hook.string(), ErrorText(failure));
   const Deadline deadline{.clock = clock, .end = clock.Monotonic() + limit};
   StderrRelay relay(reader.get());
   const bool in_time = EndsBefore(deadline, pid, relay);

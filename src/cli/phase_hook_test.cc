@@ -57,16 +57,16 @@ TEST_F(PhaseHookTest, RunsInTheProjectWithTheEventAsItsInput) {
 
 TEST_F(PhaseHookTest, AHookThatIsNotOursToTrustIsNotRun) {
   Write("touch ran\n", 0702);
-  EXPECT_THAT(RunIt(), Optional(HasSubstr("writable for everybody")));
+  EXPECT_THAT(RunIt(), Optional(HasSubstr("world-writable")));
   fs::permissions(hook(), fs::perms(0600));
   EXPECT_THAT(RunIt(), Optional(HasSubstr("not executable")));
   fs::rename(hook(), directory_.path() / "real");
   fs::permissions(directory_.path() / "real", fs::perms(0700));
   fs::create_symlink(directory_.path() / "real", hook());
-  EXPECT_THAT(RunIt(), Optional(HasSubstr("no regular file")));
+  EXPECT_THAT(RunIt(), Optional(HasSubstr("not a regular file")));
   fs::remove(hook());
   fs::create_directory(hook());
-  EXPECT_THAT(RunIt(), Optional(HasSubstr("no regular file")));
+  EXPECT_THAT(RunIt(), Optional(HasSubstr("not a regular file")));
   EXPECT_FALSE(ran());
 }
 

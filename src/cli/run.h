@@ -6,40 +6,40 @@
 
 namespace interlock::cli {
 
-// `ic run …`: pieces of work on their way through phases.
+// `ic run …`: pieces of work that pass through phases.
 // Constant data; threads as in command.h.
 std::span<const Command> RunCommands();
 
-// What the rows of its table call, by subcommand.
+// The functions behind the rows of the table.
 namespace run {
 
 // run_create.cc
-Result<Outcome> Create(Context& context, const Arguments& arguments);
+Result<CommandResult> Create(Context& context, const Arguments& arguments);
 // run_read.cc
-Result<Outcome> Status(Context& context, const Arguments& arguments);
-Result<Outcome> Phase(Context& context, const Arguments& arguments);
-Result<Outcome> List(Context& context, const Arguments& arguments);
-Result<Outcome> Current(Context& context, const Arguments& arguments);
-Result<Outcome> Events(Context& context, const Arguments& arguments);
-Result<Outcome> Tokens(Context& context, const Arguments& arguments);
-Result<Outcome> Budget(Context& context, const Arguments& arguments);
+Result<CommandResult> Status(Context& context, const Arguments& arguments);
+Result<CommandResult> Phase(Context& context, const Arguments& arguments);
+Result<CommandResult> List(Context& context, const Arguments& arguments);
+Result<CommandResult> Current(Context& context, const Arguments& arguments);
+Result<CommandResult> Events(Context& context, const Arguments& arguments);
+Result<CommandResult> Tokens(Context& context, const Arguments& arguments);
+Result<CommandResult> Budget(Context& context, const Arguments& arguments);
 // run_change.cc
-Result<Outcome> Advance(Context& context, const Arguments& arguments);
-Result<Outcome> Skip(Context& context, const Arguments& arguments);
-Result<Outcome> Rollback(Context& context, const Arguments& arguments);
-Result<Outcome> Cancel(Context& context, const Arguments& arguments);
-Result<Outcome> Abandon(Context& context, const Arguments& arguments);
-Result<Outcome> Set(Context& context, const Arguments& arguments);
+Result<CommandResult> Advance(Context& context, const Arguments& arguments);
+Result<CommandResult> Skip(Context& context, const Arguments& arguments);
+Result<CommandResult> Rollback(Context& context, const Arguments& arguments);
+Result<CommandResult> Cancel(Context& context, const Arguments& arguments);
+Result<CommandResult> Abandon(Context& context, const Arguments& arguments);
+Result<CommandResult> Set(Context& context, const Arguments& arguments);
 // run_parts.cc
-Result<Outcome> AgentAdd(Context& context, const Arguments& arguments);
-Result<Outcome> AgentList(Context& context, const Arguments& arguments);
-Result<Outcome> AgentUpdate(Context& context, const Arguments& arguments);
-Result<Outcome> ArtifactAdd(Context& context, const Arguments& arguments);
-Result<Outcome> ArtifactList(Context& context, const Arguments& arguments);
-Result<Outcome> ActionAdd(Context& context, const Arguments& arguments);
-Result<Outcome> ActionList(Context& context, const Arguments& arguments);
-Result<Outcome> ActionUpdate(Context& context, const Arguments& arguments);
-Result<Outcome> ActionDelete(Context& context, const Arguments& arguments);
+Result<CommandResult> AgentAdd(Context& context, const Arguments& arguments);
+Result<CommandResult> AgentList(Context& context, const Arguments& arguments);
+Result<CommandResult> AgentUpdate(Context& context, const Arguments& arguments);
+Result<CommandResult> ArtifactAdd(Context& context, const Arguments& arguments);
+Result<CommandResult> ArtifactList(Context& context, const Arguments& arguments);
+Result<CommandResult> ActionAdd(Context& context, const Arguments& arguments);
+Result<CommandResult> ActionList(Context& context, const Arguments& arguments);
+Result<CommandResult> ActionUpdate(Context& context, const Arguments& arguments);
+Result<CommandResult> ActionDelete(Context& context, const Arguments& arguments);
 
 }  // namespace run
 }  // namespace interlock::cli

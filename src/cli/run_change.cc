@@ -56,8 +56,8 @@ std::string AdvanceJson(const kernel::AdvanceResult& result) {
 
 // ---- rollback
 
-// What a rollback prints, for people and programs alike.
-Outcome Pretty(const std::string& text) {
+// A rollback prints indented JSON with and without --json.
+CommandResult Pretty(const std::string& text) {
   const json::Value value = json::Parse(text).value();
   return Line(
       json::Write(value, {.layout = json::Layout::kPretty, .key_order = json::KeyOrder::kSorted}));
@@ -104,7 +104,7 @@ std::string CodeText(const std::vector<kernel::Artifact>& artifacts) {
                     Column(artifact.type), artifact.status, std::move(hash),
                     Column(artifact.path)});
   }
-  std::array<std::size_t, 5> widths = {};  // the last column needs none
+  std::array<std::size_t, 5> widths = {};  // the last column needs no padding
   for (const Cells& row : rows) {
     for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
@@ -118,7 +118,7 @@ std::string CodeText(const std::vector<kernel::Artifact>& artifacts) {
   return text;
 }
 
-Result<Outcome> CodeLayer(Context& context, const Arguments& arguments) {
+Result<CommandResult> CodeLayer(Context& context, const Arguments& arguments) {
   const std::string format(arguments.Text("format").value_or("json"));
   if (format != "json" && format != "text") {
     return UsageError(fmt::format("--format must be json or text, not '{}'", format));
@@ -130,13 +130,13 @@ Result<Outcome> CodeLayer(Context& context, const Arguments& arguments) {
            IL_TRY_VOID(kernel::FindRun(connection, arguments[0]));
            return kernel::ListArtifacts(connection, arguments[0], phase);
          }));
-  if (format == "text") return Outcome{kExitOk, CodeText(artifacts)};
+  if (format == "text") return CommandResult{kExitOk, CodeText(artifacts)};
   return Pretty(CodeJson(artifacts));
 }
 
-// ---- the rest
+// ---- other commands
 
-Result<Outcome> End(Context& context, const Arguments& arguments, std::string_view status) {
+Result<CommandResult> End(Context& context, const Arguments& arguments, std::string_view status) {
   const std::optional<std::string> reason = Optional(arguments, "reason");
   bool portfolio = false;
   IL_TRY(const std::int64_t children,
@@ -164,7 +164,7 @@ Result<std::optional<bool>> BoolFlag(const Arguments& arguments, std::string_vie
 
 }  // namespace
 
-Result<Outcome> Advance(Context& context, const Arguments& arguments) {
+Result<CommandResult> Advance(Context& context, const Arguments& arguments) {
   IL_TRY_VOID(arguments.Integer("priority"));
   const std::optional<std::string> skip_reason = Optional(arguments, "skip-reason");
   IL_TRY(const kernel::AdvanceResult result, context.Write([&](kernel::Transaction& tx) {
@@ -172,14 +172,14 @@ Result<Outcome> Advance(Context& context, const Arguments& arguments) {
   }));
   if (result.advanced()) {
     if (const auto trouble = RunPhaseHook(result.project_dir, result.event, context.clock())) {
-      context.Warn(*trouble, "the phase is advanced; mend the hook, or remove it");
+      context.Warn(*trouble, "the run was advanced; fix the hook, or remove it");
     }
   }
-  return Outcome{result.advanced() ? kExitOk : kExitNegative,
-                 context.json() ? AdvanceJson(result) : AdvanceText(result)};
+  return CommandResult{result.advanced() ? kExitOk : kExitNegative,
+                       context.json() ? AdvanceJson(result) : AdvanceText(result)};
 }
 
-Result<Outcome> Skip(Context& context, const Arguments& arguments) {
+Result<CommandResult> Skip(Context& context, const Arguments& arguments) {
   IL_TRY(std::string reason, Required(arguments, "reason"));
   if (const auto actor = Optional(arguments, "actor")) {
     reason = fmt::format("actor={}: {}", *actor, reason);
@@ -191,7 +191,7 @@ Result<Outcome> Skip(Context& context, const Arguments& arguments) {
                 json::ObjectText().Add("phase", arguments[1]).Add("status", "skipped"));
 }
 
-Result<Outcome> Rollback(Context& context, const Arguments& arguments) {
+Result<CommandResult> Rollback(Context& context, const Arguments& arguments) {
   if (const auto layer = arguments.Text("layer")) {
     if (*layer == "code") return CodeLayer(context, arguments);
     return UsageError(fmt::format("--layer must be code, not '{}'", *layer));
@@ -199,13 +199,13 @@ Result<Outcome> Rollback(Context& context, const Arguments& arguments) {
   IL_TRY(const std::string to_phase, Required(arguments, "to-phase"));
   if (arguments.IsOn("dry-run")) {
     IL_TRY(const kernel::RollbackPlan plan, context.Read([&](db::Connection& connection) {
-      return kernel::PlanRollback(connection, arguments[0], to_phase);
+      return kernel::PlanRunRollback(connection, arguments[0], to_phase);
     }));
     return Pretty(PlanObject(plan).Add("dry_run", true).Text());
   }
   const std::optional<std::string> reason = Optional(arguments, "reason");
   IL_TRY(const kernel::RollbackResult result, context.Write([&](kernel::Transaction& tx) {
-    return kernel::RollBack(tx, arguments[0], to_phase, reason, OriginOf(context));
+    return kernel::RollBackRun(tx, arguments[0], to_phase, reason, OriginOf(context));
   }));
   return Pretty(PlanObject(result.plan)
                     .Add("reason", reason.value_or(""))
@@ -215,15 +215,15 @@ Result<Outcome> Rollback(Context& context, const Arguments& arguments) {
                     .Text());
 }
 
-Result<Outcome> Cancel(Context& context, const Arguments& arguments) {
+Result<CommandResult> Cancel(Context& context, const Arguments& arguments) {
   return End(context, arguments, kernel::kRunCancelled);
 }
 
-Result<Outcome> Abandon(Context& context, const Arguments& arguments) {
+Result<CommandResult> Abandon(Context& context, const Arguments& arguments) {
   return End(context, arguments, kernel::kRunAbandoned);
 }
 
-Result<Outcome> Set(Context& context, const Arguments& arguments) {
+Result<CommandResult> Set(Context& context, const Arguments& arguments) {
   kernel::RunSettings settings;
   IL_TRY(settings.complexity, arguments.Integer("complexity", 1, 5));
   IL_TRY(settings.auto_advance, BoolFlag(arguments, "auto-advance"));

@@ -24,20 +24,20 @@ namespace {
 
 constexpr std::size_t kGatesBytesMax = std::size_t{1} << 20;
 
-// A regular file of bounded size.
+// Reads a regular file of limited size.
 Result<std::string> ReadFile(const std::string& path) {
   const auto failed = [&path](Errc code, std::string_view why) {
     return Error(code, fmt::format("{}: {}", path, why))
-        .WithDetail("do", "name a regular file that you may read, of at most 1 MiB");
+        .WithDetail("do", "name a readable regular file of at most 1 MiB");
   };
-  // Not through a symlink: whoever can change it would decide which rules the run gets.
+  // Do not follow a symlink: anybody who can change it would choose the rules of the run.
   const UniqueFd file(
       ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 && errno == ELOOP) return failed(Errc::kForbidden, "it is a symlink");
   if (file.get() < 0) return failed(Errc::kCantOpen, std::generic_category().message(errno));
   struct stat found = {};
   if (::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) {
-    return failed(Errc::kCantOpen, "it is no regular file");
+    return failed(Errc::kCantOpen, "it is not a regular file");
   }
   std::string text(kGatesBytesMax + 1, '\0');
   std::size_t size = 0;
@@ -71,7 +71,7 @@ Result<std::optional<std::string>> GatesFlag(const Arguments& arguments,
 Result<std::string> GoalFlag(const Arguments& arguments, const std::optional<std::string>& bead) {
   if (std::optional<std::string> goal = Optional(arguments, "goal")) return *std::move(goal);
   if (bead) return *bead;
-  return UsageError("--goal is missing", "say what the run is for: --goal='…', or --bead=ID");
+  return UsageError("--goal is missing", "give --goal=TEXT or --bead=ID");
 }
 
 Result<std::optional<std::int64_t>> TakeoverFlag(const Arguments& arguments,
@@ -79,11 +79,11 @@ Result<std::optional<std::int64_t>> TakeoverFlag(const Arguments& arguments,
   IL_TRY(const std::optional<Duration> age, arguments.Time("takeover-after"));
   if (!age) return std::nullopt;
   if (*age < Duration::zero()) return UsageError("--takeover-after must not be negative");
-  if (!bead) return UsageError("--takeover-after needs --bead", "only beads are taken by a run");
+  if (!bead) return UsageError("--takeover-after needs --bead", "only runs with a bead conflict");
   return std::chrono::ceil<std::chrono::seconds>(*age).count();
 }
 
-// Everything but the id and the project.
+// Everything except the id and the project.
 Result<kernel::NewRun> WantedRun(const Arguments& arguments) {
   kernel::NewRun wanted;
   kernel::Run& run = wanted.run;
@@ -130,7 +130,7 @@ Result<std::vector<kernel::ChildRun>> Children(Context& context, std::string_vie
   std::vector<kernel::ChildRun> children;
   for (const auto part : std::views::split(projects, ',')) {
     const std::string_view path(part.begin(), part.end());
-    if (path.empty()) return UsageError("--projects holds an empty path");
+    if (path.empty()) return UsageError("--projects contains an empty path");
     IL_TRY(std::string project, ProjectPath(context, path));
     if (std::ranges::find(children, project, &kernel::ChildRun::project_dir) != children.end()) {
       return UsageError(fmt::format("--projects names {} twice", project));
@@ -141,26 +141,26 @@ Result<std::vector<kernel::ChildRun>> Children(Context& context, std::string_vie
   return children;
 }
 
-void TellTakeover(Context& context, const kernel::CreatedRun& created) {
+void WarnTakeover(Context& context, const kernel::CreatedRun& created) {
   if (!created.abandoned) return;
-  context.Warn(fmt::format("run {} was left alone and is abandoned now", *created.abandoned));
+  context.Warn(fmt::format("abandoned run {}, which nobody had touched", *created.abandoned));
 }
 
-Result<Outcome> CreateOne(Context& context, const kernel::NewRun& wanted) {
+Result<CommandResult> CreateOne(Context& context, const kernel::NewRun& wanted) {
   IL_TRY(const kernel::CreatedRun created, context.Write([&](kernel::Transaction& tx) {
     return kernel::CreateRun(tx, wanted, OriginOf(context));
   }));
-  TellTakeover(context, created);
+  WarnTakeover(context, created);
   if (!context.json()) return Line(created.run.id);
   return Line(json::ObjectText().Add("id", created.run.id).Add("phase", created.run.phase).Text());
 }
 
-Result<Outcome> CreateMany(Context& context, const kernel::NewRun& wanted,
-                           std::span<const kernel::ChildRun> children) {
+Result<CommandResult> CreateMany(Context& context, const kernel::NewRun& wanted,
+                                 std::span<const kernel::ChildRun> children) {
   IL_TRY(const kernel::CreatedRun created, context.Write([&](kernel::Transaction& tx) {
     return kernel::CreatePortfolio(tx, wanted, children, OriginOf(context));
   }));
-  TellTakeover(context, created);
+  WarnTakeover(context, created);
   if (context.json()) {
     json::ArrayText ids;
     for (const kernel::ChildRun& child : children) ids.Add(child.id);
@@ -168,12 +168,12 @@ Result<Outcome> CreateMany(Context& context, const kernel::NewRun& wanted,
   }
   std::string text = created.run.id + '\n';
   for (const kernel::ChildRun& child : children) text += fmt::format("  child: {}\n", child.id);
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
 }  // namespace
 
-Result<Outcome> Create(Context& context, const Arguments& arguments) {
+Result<CommandResult> Create(Context& context, const Arguments& arguments) {
   const std::optional<std::string> projects = Optional(arguments, "projects");
   if (projects && Optional(arguments, "project")) {
     return UsageError("--project and --projects exclude each other");

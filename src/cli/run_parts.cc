@@ -17,7 +17,7 @@
 namespace interlock::cli::run {
 namespace {
 
-Outcome Id(const Context& context, const std::string& id) {
+CommandResult Id(const Context& context, const std::string& id) {
   return Answer(context, id, json::ObjectText().Add("id", id));
 }
 
@@ -47,7 +47,7 @@ json::ObjectText ArtifactObject(const kernel::Artifact& artifact) {
   return object;
 }
 
-// The run, phase and command that name an action.
+// Reads run, phase and command, which identify an action.
 Result<kernel::PhaseAction> WhichAction(const Arguments& arguments) {
   kernel::PhaseAction action{.run_id = std::string(arguments[0])};
   IL_TRY(action.phase, Required(arguments, "phase"));
@@ -62,9 +62,9 @@ Result<std::optional<std::string>> ArgsFlag(const Arguments& arguments) {
   return std::string(*text);
 }
 
-// What became of an action: "Updated: planned → /work".
-Outcome Changed(const Context& context, const kernel::PhaseAction& which, std::string_view word,
-                std::string_view status) {
+// The result of a change: "Updated: planned → /work".
+CommandResult Changed(const Context& context, const kernel::PhaseAction& which,
+                      std::string_view word, std::string_view status) {
   return Answer(context,
                 fmt::format("{}: {} → {}", word, Column(which.phase), Column(which.command)),
                 json::ObjectText()
@@ -82,7 +82,7 @@ std::string ActionRow(const kernel::PhaseAction& action) {
 
 }  // namespace
 
-Result<Outcome> AgentAdd(Context& context, const Arguments& arguments) {
+Result<CommandResult> AgentAdd(Context& context, const Arguments& arguments) {
   kernel::RunAgent agent{.id = ShortId(context.random()),
                          .run_id = std::string(arguments[0]),
                          .name = Optional(arguments, "name"),
@@ -95,7 +95,7 @@ Result<Outcome> AgentAdd(Context& context, const Arguments& arguments) {
   return Id(context, agent.id);
 }
 
-Result<Outcome> AgentList(Context& context, const Arguments& arguments) {
+Result<CommandResult> AgentList(Context& context, const Arguments& arguments) {
   IL_TRY(const std::vector<kernel::RunAgent> agents, context.Read([&](db::Connection& connection) {
     return kernel::ListAgents(connection, arguments[0]);
   }));
@@ -109,10 +109,10 @@ Result<Outcome> AgentList(Context& context, const Arguments& arguments) {
     text += fmt::format("{}\t{}\t{}\t{}\n", agent.id, Column(agent.type), agent.status,
                         Column(agent.name.value_or("")));
   }
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
-Result<Outcome> AgentUpdate(Context& context, const Arguments& arguments) {
+Result<CommandResult> AgentUpdate(Context& context, const Arguments& arguments) {
   constexpr std::array<std::string_view, 3> kStatuses = {"active", "completed", "failed"};
   IL_TRY(const std::string status, Required(arguments, "status"));
   if (std::ranges::find(kStatuses, status) == kStatuses.end()) {
@@ -126,7 +126,7 @@ Result<Outcome> AgentUpdate(Context& context, const Arguments& arguments) {
                 json::ObjectText().Add("id", arguments[0]).Add("status", status));
 }
 
-Result<Outcome> ArtifactAdd(Context& context, const Arguments& arguments) {
+Result<CommandResult> ArtifactAdd(Context& context, const Arguments& arguments) {
   kernel::Artifact artifact{.id = ShortId(context.random()),
                             .run_id = std::string(arguments[0]),
                             .dispatch_id = Optional(arguments, "dispatch")};
@@ -141,7 +141,7 @@ Result<Outcome> ArtifactAdd(Context& context, const Arguments& arguments) {
   return Id(context, artifact.id);
 }
 
-Result<Outcome> ArtifactList(Context& context, const Arguments& arguments) {
+Result<CommandResult> ArtifactList(Context& context, const Arguments& arguments) {
   IL_TRY(const std::optional<std::string> phase, NotEmpty(arguments, "phase"));
   IL_TRY(const std::vector<kernel::Artifact> artifacts,
          context.Read([&](db::Connection& connection) {
@@ -157,10 +157,10 @@ Result<Outcome> ArtifactList(Context& context, const Arguments& arguments) {
     text += fmt::format("{}\t{}\t{}\t{}\n", artifact.id, Column(artifact.phase),
                         Column(artifact.type), Column(artifact.path));
   }
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
-Result<Outcome> ActionAdd(Context& context, const Arguments& arguments) {
+Result<CommandResult> ActionAdd(Context& context, const Arguments& arguments) {
   IL_TRY(kernel::PhaseAction action, WhichAction(arguments));
   IL_TRY(action.args, ArgsFlag(arguments));
   action.mode = Optional(arguments, "mode").value_or(action.mode);
@@ -176,7 +176,7 @@ Result<Outcome> ActionAdd(Context& context, const Arguments& arguments) {
       json::ObjectText().Add("id", id));
 }
 
-Result<Outcome> ActionList(Context& context, const Arguments& arguments) {
+Result<CommandResult> ActionList(Context& context, const Arguments& arguments) {
   IL_TRY(const std::optional<std::string> phase, NotEmpty(arguments, "phase"));
   IL_TRY(const std::vector<kernel::PhaseAction> actions,
          context.Read([&](db::Connection& connection) {
@@ -190,10 +190,10 @@ Result<Outcome> ActionList(Context& context, const Arguments& arguments) {
   if (actions.empty()) return Line("No actions registered.");
   std::string text;
   for (const kernel::PhaseAction& action : actions) text += ActionRow(action);
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
-Result<Outcome> ActionUpdate(Context& context, const Arguments& arguments) {
+Result<CommandResult> ActionUpdate(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::PhaseAction which, WhichAction(arguments));
   kernel::ActionChange change;
   IL_TRY(change.args, ArgsFlag(arguments));
@@ -208,7 +208,7 @@ Result<Outcome> ActionUpdate(Context& context, const Arguments& arguments) {
   return Changed(context, which, "Updated", "updated");
 }
 
-Result<Outcome> ActionDelete(Context& context, const Arguments& arguments) {
+Result<CommandResult> ActionDelete(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::PhaseAction which, WhichAction(arguments));
   IL_TRY_VOID(context.Write(
       [&](kernel::Transaction& tx) { return kernel::DeleteAction(tx, which, context.Now()); }));

@@ -95,25 +95,25 @@ std::string BudgetJson(std::string_view id, const kernel::BudgetState& state,
 
 }  // namespace
 
-Result<Outcome> Status(Context& context, const Arguments& arguments) {
+Result<CommandResult> Status(Context& context, const Arguments& arguments) {
   std::vector<Run> children;
   IL_TRY(const Run run, context.Read([&](db::Connection& connection) -> Result<Run> {
     IL_TRY(children, kernel::ListRuns(connection, {.parent = std::string(arguments[0])}));
     return kernel::FindRun(connection, arguments[0]);
   }));
-  std::ranges::reverse(children);  // in the order of making
-  if (!context.json()) return Outcome{kExitOk, StatusText(run, children)};
+  std::ranges::reverse(children);  // in order of creation
+  if (!context.json()) return CommandResult{kExitOk, StatusText(run, children)};
   return Line(RunObject(run, children.empty() ? std::string() : ArrayOf(children)).Text());
 }
 
-Result<Outcome> Phase(Context& context, const Arguments& arguments) {
+Result<CommandResult> Phase(Context& context, const Arguments& arguments) {
   IL_TRY(const Run run, context.Read([&](db::Connection& connection) {
     return kernel::FindRun(connection, arguments[0]);
   }));
   return Line(run.phase);
 }
 
-Result<Outcome> List(Context& context, const Arguments& arguments) {
+Result<CommandResult> List(Context& context, const Arguments& arguments) {
   kernel::RunFilter filter;
   IL_TRY(filter.status, StatusFilter(arguments));
   IL_TRY(filter.project, NotEmpty(arguments, "project"));
@@ -132,10 +132,10 @@ Result<Outcome> List(Context& context, const Arguments& arguments) {
   for (const Run& run : runs) {
     text += fmt::format("{}\t{}\t{}\t{}\n", run.id, run.status, run.phase, Column(run.goal));
   }
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
-Result<Outcome> Current(Context& context, const Arguments& arguments) {
+Result<CommandResult> Current(Context& context, const Arguments& arguments) {
   std::optional<std::string> project;
   if (!arguments.IsOn("all-projects")) {
     IL_TRY(project, ProjectFlag(context, arguments));
@@ -150,7 +150,7 @@ Result<Outcome> Current(Context& context, const Arguments& arguments) {
     const std::string where = project ? fmt::format(" in {}", *project) : std::string();
     context.Fail(Error(Errc::kNotFound, fmt::format("no run is active{}", where)),
                  "create one with 'ic run create', or name another project with --project");
-    return Outcome{kExitNegative, context.json() ? "{\"found\":false}\n" : ""};
+    return CommandResult{kExitNegative, context.json() ? "{\"found\":false}\n" : ""};
   }
   if (!context.json()) return Line(run->id);
   return Line(json::ObjectText()
@@ -161,7 +161,7 @@ Result<Outcome> Current(Context& context, const Arguments& arguments) {
                   .Text());
 }
 
-Result<Outcome> Events(Context& context, const Arguments& arguments) {
+Result<CommandResult> Events(Context& context, const Arguments& arguments) {
   IL_TRY(const std::vector<kernel::PhaseEvent> events,
          context.Read([&](db::Connection& connection) {
            return kernel::PhaseEventsOf(connection, arguments[0]);
@@ -176,10 +176,10 @@ Result<Outcome> Events(Context& context, const Arguments& arguments) {
     text += fmt::format("{} → {}\t{}\t{}\t{}\n", event.from_phase, event.to_phase, event.type,
                         event.gate_result.value_or(""), Column(event.reason.value_or("")));
   }
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
-Result<Outcome> Tokens(Context& context, const Arguments& arguments) {
+Result<CommandResult> Tokens(Context& context, const Arguments& arguments) {
   const std::string_view id = arguments[0];
   IL_TRY(const kernel::TokenUse use, context.Read([&](db::Connection& connection) {
     return kernel::TokensOf(connection, id);
@@ -202,30 +202,30 @@ Result<Outcome> Tokens(Context& context, const Arguments& arguments) {
   std::string text = fmt::format("Run: {}\nInput: {}\nOutput: {}\nTotal: {}\nCache hits: {}\n", id,
                                  use.input, use.output, use.total(), use.cache_hits);
   if (cache_ratio) text += fmt::format("Cache ratio: {:.1f}%\n", *cache_ratio);
-  return Outcome{kExitOk, std::move(text)};
+  return CommandResult{kExitOk, std::move(text)};
 }
 
-Result<Outcome> Budget(Context& context, const Arguments& arguments) {
+Result<CommandResult> Budget(Context& context, const Arguments& arguments) {
   const std::string_view id = arguments[0];
-  bool news = false;
+  bool unrecorded = false;
   IL_TRY(kernel::BudgetState state,
          context.Read([&](db::Connection& connection) -> Result<kernel::BudgetState> {
            IL_TRY(const kernel::BudgetState found, kernel::BudgetOf(connection, id));
-           IL_TRY(news, kernel::IsBudgetNews(connection, id, found));
+           IL_TRY(unrecorded, kernel::HasUnrecordedBudgetEvent(connection, id, found));
            return found;
          }));
-  if (news) {
+  if (unrecorded) {
     IL_TRY(state, context.Write([&](kernel::Transaction& tx) {
-      return kernel::TellBudget(tx, id, OriginOf(context));
+      return kernel::RecordBudgetEvents(tx, id, OriginOf(context));
     }));
   }
   const std::int64_t usage_pct =
       state.budget ? static_cast<std::int64_t>(static_cast<double>(state.used) * 100 /
                                                static_cast<double>(*state.budget))
                    : 0;
-  return Outcome{state.exceeded ? kExitNegative : kExitOk, context.json()
-                                                               ? BudgetJson(id, state, usage_pct)
-                                                               : BudgetText(id, state, usage_pct)};
+  return CommandResult{
+      state.exceeded ? kExitNegative : kExitOk,
+      context.json() ? BudgetJson(id, state, usage_pct) : BudgetText(id, state, usage_pct)};
 }
 
 }  // namespace interlock::cli::run

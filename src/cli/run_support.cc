@@ -37,7 +37,7 @@ Result<std::optional<std::string>> NotEmpty(const Arguments& arguments, std::str
   if (!text) return std::nullopt;
   if (text->empty()) {
     return UsageError(fmt::format("--{} is empty", flag),
-                      "give it a value, or leave it out; is a variable of your script not set?");
+                      "give it a value, or omit it; check for an unset variable in your script");
   }
   return std::string(*text);
 }

@@ -18,79 +18,78 @@
 namespace interlock::cli {
 namespace {
 
-using kernel::Claimed;
+using kernel::ClaimedSentinels;
 using kernel::Sentinel;
 using kernel::SentinelClaim;
-using kernel::Verdict;
+using kernel::SentinelVerdict;
 
-std::string_view Word(Verdict verdict) {
-  return verdict == Verdict::kAllowed ? "allowed" : "throttled";
+std::string_view Word(SentinelVerdict verdict) {
+  return verdict == SentinelVerdict::kAllowed ? "allowed" : "throttled";
 }
 
-// A name that is empty is a variable that was not set; it would throttle whoever else forgot. One
-// with control characters is a mistake as well: names stand in lists.
+// An empty name is usually an unset variable and would be shared by all scripts with that mistake.
+// A name with control characters would break the lists.
 Result<SentinelClaim> Checked(std::string_view name, std::string_view scope,
                               std::int64_t interval_s) {
   if (name.empty()) return Error(Errc::kUsage, "the name is empty");
   if (std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F; })) {
     return Error(Errc::kInvalidArgument,
-                 fmt::format("the name '{}' holds a control character", name))
-        .WithDetail("do", "name it with letters, digits, '_' and '-'; the scope may be any text");
+                 fmt::format("the name '{}' contains a control character", name))
+        .WithDetail("do", "use letters, digits, '_' and '-'; the scope may be any text");
   }
   if (interval_s < 0) {
     return Error(Errc::kUsage, fmt::format("the interval must not be negative: {}", interval_s))
-        .WithDetail("do", "give seconds; 0 = once, until it is reset");
+        .WithDetail("do", "give seconds; 0 = once, until reset");
   }
   return SentinelClaim{{name, scope}, interval_s};
 }
 
-// Only what has been committed is told.
-Result<Claimed> Claim(Context& context, std::span<const SentinelClaim> claims) {
-  const auto claim = [&](kernel::Prune prune) {
+// Returns only committed verdicts.
+Result<ClaimedSentinels> Claim(Context& context, std::span<const SentinelClaim> claims) {
+  const auto claim = [&](kernel::StaleRows stale) {
     return context.Write([&](kernel::Transaction& tx) {
-      return kernel::ClaimSentinels(tx, claims, context.Now(), prune);
+      return kernel::ClaimSentinels(tx, claims, context.Now(), stale);
     });
   };
-  Result<Claimed> first = claim(kernel::Prune::kStale);
+  Result<ClaimedSentinels> first = claim(kernel::StaleRows::kPrune);
   if (!first && first.error().code() == Errc::kCancelled) {
-    Error not_pruned = std::move(first).error();
-    first = claim(kernel::Prune::kNot);
-    if (first) first->not_pruned = std::move(not_pruned);
+    Error prune_error = std::move(first).error();
+    first = claim(kernel::StaleRows::kKeep);
+    if (first) first->prune_error = std::move(prune_error);
   }
-  IL_TRY(Claimed claimed, std::move(first));
-  if (claimed.not_pruned) {
-    context.Warn(
-        fmt::format("old sentinels could not be removed: {}", claimed.not_pruned->message()),
-        "the verdict stands; 'ic health' tells whether the database is sound");
+  IL_TRY(ClaimedSentinels claimed, std::move(first));
+  if (claimed.prune_error) {
+    context.Warn(fmt::format("cannot remove old sentinels: {}", claimed.prune_error->message()),
+                 "the verdict is valid; check the database with 'ic health'");
   }
   return claimed;
 }
 
-json::ObjectText Described(const SentinelClaim& claim, Verdict verdict) {
+json::ObjectText Described(const SentinelClaim& claim, SentinelVerdict verdict) {
   json::ObjectText text;
   text.Add("name", claim.id.name).Add("scope_id", claim.id.scope_id).Add("verdict", Word(verdict));
   return text;
 }
 
-Result<Outcome> RunCheck(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunCheck(Context& context, const Arguments& arguments) {
   IL_TRY(const auto interval_s, arguments.Integer("interval"));
   if (!interval_s) {
     return Error(Errc::kUsage, "--interval is missing")
-        .WithDetail("do", "give seconds, as --interval=300; 0 = once, until it is reset");
+        .WithDetail("do", "give seconds, as --interval=300; 0 = once, until reset");
   }
   IL_TRY(const SentinelClaim claim, Checked(arguments[0], arguments[1], *interval_s));
-  IL_TRY(const Claimed claimed, Claim(context, {&claim, 1}));
-  const Verdict verdict = claimed.verdicts.front();
-  Outcome outcome = Answer(context, Word(verdict), Described(claim, verdict));
-  if (verdict == Verdict::kThrottled) outcome.exit_code = kExitNegative;
+  IL_TRY(const ClaimedSentinels claimed, Claim(context, {&claim, 1}));
+  const SentinelVerdict verdict = claimed.verdicts.front();
+  CommandResult outcome = Answer(context, Word(verdict), Described(claim, verdict));
+  if (verdict == SentinelVerdict::kThrottled) outcome.exit_code = kExitNegative;
   return outcome;
 }
 
-// All of them are looked at before any is claimed.
+// Checks all arguments before anything is claimed.
 Result<std::vector<SentinelClaim>> ClaimsIn(const Arguments& arguments) {
   if (arguments.size() % 3 != 0) {
     return Error(Errc::kUsage,
-                 fmt::format("{} arguments are no whole number of <name> <scope> <interval>",
+                 fmt::format("{} arguments do not form groups of <name> <scope> <interval>",
                              arguments.size()));
   }
   std::vector<SentinelClaim> claims;
@@ -104,14 +103,14 @@ Result<std::vector<SentinelClaim>> ClaimsIn(const Arguments& arguments) {
   return claims;
 }
 
-Result<Outcome> RunCheckMany(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunCheckMany(Context& context, const Arguments& arguments) {
   IL_TRY(const std::vector<SentinelClaim> claims, ClaimsIn(arguments));
-  IL_TRY(const Claimed claimed, Claim(context, claims));
-  Outcome outcome;
+  IL_TRY(const ClaimedSentinels claimed, Claim(context, claims));
+  CommandResult outcome;
   json::ArrayText array;
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    const Verdict verdict = claimed.verdicts[i];
-    if (verdict == Verdict::kThrottled) outcome.exit_code = kExitNegative;
+    const SentinelVerdict verdict = claimed.verdicts[i];
+    if (verdict == SentinelVerdict::kThrottled) outcome.exit_code = kExitNegative;
     if (context.json()) {
       array.Add(Described(claims[i], verdict));
     } else {
@@ -123,21 +122,21 @@ Result<Outcome> RunCheckMany(Context& context, const Arguments& arguments) {
   return outcome;
 }
 
-Result<Outcome> RunReset(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunReset(Context& context, const Arguments& arguments) {
   IL_TRY(const std::int64_t count, context.Write([&](kernel::Transaction& tx) {
     return kernel::ResetSentinel(tx, {arguments[0], arguments[1]});
   }));
-  return context.json() ? Counted(context, count, "reset") : Outcome{kExitOk, "reset\n"};
+  return context.json() ? Counted(context, count, "reset") : CommandResult{kExitOk, "reset\n"};
 }
 
-Result<Outcome> RunResetAll(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunResetAll(Context& context, const Arguments& arguments) {
   IL_TRY(const std::int64_t count, context.Write([&](kernel::Transaction& tx) {
     return kernel::ResetSentinels(tx, arguments[0]);
   }));
   return Counted(context, count, "reset");
 }
 
-Result<Outcome> RunList(Context& context, const Arguments& /*arguments*/) {
+Result<CommandResult> RunList(Context& context, const Arguments& /*arguments*/) {
   IL_TRY(const std::vector<Sentinel> sentinels, context.Read(kernel::ListSentinels));
   if (!context.json()) {
     std::string lines;
@@ -145,7 +144,7 @@ Result<Outcome> RunList(Context& context, const Arguments& /*arguments*/) {
       lines += fmt::format("{}\t{}\t{}\n", Field(sentinel.name), Field(sentinel.scope_id),
                            sentinel.last_fired);
     }
-    return Outcome{kExitOk, std::move(lines)};
+    return CommandResult{kExitOk, std::move(lines)};
   }
   json::ArrayText array;
   for (const Sentinel& sentinel : sentinels) {
@@ -159,10 +158,10 @@ Result<Outcome> RunList(Context& context, const Arguments& /*arguments*/) {
                   .Add("name", sentinel.name)
                   .Add("scope_id", sentinel.scope_id));
   }
-  return Outcome{kExitOk, array.Text() + '\n'};
+  return CommandResult{kExitOk, array.Text() + '\n'};
 }
 
-Result<Outcome> RunPrune(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunPrune(Context& context, const Arguments& arguments) {
   IL_TRY(const auto age, arguments.Time("older-than"));
   if (!age || *age < Duration::zero()) {
     return Error(Errc::kUsage,
@@ -179,24 +178,26 @@ Result<Outcome> RunPrune(Context& context, const Arguments& arguments) {
 }
 
 constexpr std::array kCheckFlags = {
-    Flag{"interval", "S", "seconds between two times; 0 = once, until it is reset", 'i'},
+    Flag{"interval", "S", "minimum seconds between two firings; 0 = once, until reset", 'i'},
 };
 constexpr std::array kPruneFlags = {
-    Flag{"older-than", "D", "that fired longer ago than this; must be given"},
-    Flag{"include-once", "", "also those that fired for good: they may fire again"},
+    Flag{"older-than", "D", "only sentinels that last fired longer ago; required"},
+    Flag{"include-once", "", "also sentinels of interval 0, which may then fire again"},
 };
 
 constexpr std::array kCommands = {
     Command{
-        "sentinel check", "<name> <scope>", 2, 2, kCheckFlags, "Ask whether to go ahead",
-        "Prints allowed, exit code 0, to one of many who ask at once, and throttled, exit code\n"
-        "1, to the others and to all who ask again before the interval has passed. Interval 0\n"
-        "is allowed once, and never again for any interval until it is reset.\n\n"
-        "Who was allowed and died before it did its work has used it up all the same: it stays\n"
-        "throttled. Where that matters, write with 'ic state set' when the work is done, and\n"
-        "reset when it was not. Sentinels of an interval are removed by themselves when they\n"
-        "fired more than 7 days ago. A clock that is set back throttles for less than twice\n"
-        "the interval.\n\n"
+        "sentinel check", "<name> <scope>", 2, 2, kCheckFlags, "Claim a sentinel",
+        "Prints allowed and exits with 0 for one of several concurrent callers. Prints throttled\n"
+        "and exits with 1 for the others, and for every caller until the interval has passed. A\n"
+        "sentinel with interval 0 is allowed once; then it is throttled for every interval until\n"
+        "it is reset.\n\n"
+        "The claim counts even if the caller dies before it does its work. If that matters, "
+        "record\n"
+        "the end of the work with 'ic state set', and reset the sentinel if the work was not "
+        "done.\n"
+        "Sentinels with an interval are removed automatically 7 days after they fired. If the\n"
+        "clock is set back, they throttle for less than twice the interval.\n\n"
         "Example:\n  ic sentinel check compound repo --interval=300 || exit 0\n"
         "  ic sentinel check stop \"$SESSION\" --interval=0 >/dev/null || exit 0\n",
         RunCheck},
@@ -205,10 +206,10 @@ constexpr std::array kCommands = {
             3,
             kAnyNumber,
             {},
-            "Ask for several at once",
-            "Prints name, scope and verdict per line, with tabs between them, as 'sentinel list'\n"
-            "does. Each is claimed for itself. Exit code 0 when all are allowed, 1 when any is\n"
-            "throttled. Nothing is claimed when one of the arguments is wrong.\n\n"
+            "Claim several sentinels",
+            "Prints one line per sentinel: name, scope and verdict, separated by tabs, in the\n"
+            "format of 'sentinel list'. Each claim is independent. Exits with 0 if all are\n"
+            "allowed, with 1 if any is throttled. Claims nothing if an argument is invalid.\n\n"
             "Example:\n  ic sentinel check-many stop \"$SESSION\" 0 compound repo 300\n",
             RunCheckMany},
     Command{"sentinel reset",
@@ -216,8 +217,8 @@ constexpr std::array kCommands = {
             2,
             2,
             {},
-            "Let it be allowed again",
-            "Prints reset, also when there was nothing to reset.\n\n"
+            "Let a sentinel fire again",
+            "Prints reset, even if the sentinel does not exist.\n\n"
             "Example:\n  ic sentinel reset stop \"$SESSION\"\n",
             RunReset},
     Command{"sentinel reset-all",
@@ -225,8 +226,8 @@ constexpr std::array kCommands = {
             1,
             1,
             {},
-            "Reset a name in all its scopes",
-            "Prints how many there were, in one step.\n\n"
+            "Reset a name in all scopes",
+            "Prints the number of reset sentinels. One atomic step.\n\n"
             "Example:\n  ic sentinel reset-all compound\n",
             RunResetAll},
     Command{
@@ -235,21 +236,20 @@ constexpr std::array kCommands = {
         0,
         0,
         {},
-        "List all",
-        "Prints name, scope and when it last fired (seconds since 1970) per line, with tabs\n"
-        "between them, sorted. A name or scope that holds a tab, a line break or another control\n"
-        "character, or begins with '\"', is printed as a JSON string. With --json also the\n"
-        "interval: 0 = once, also of one that has been asked for once since it fired; null = not\n"
-        "known, from an older file.\n\n"
+        "List all sentinels",
+        "Prints one line per sentinel: name, scope and time of the last firing (Unix seconds),\n"
+        "separated by tabs, sorted. A name or scope that contains a control character or begins\n"
+        "with '\"' is printed as a JSON string. --json also prints the interval. It is 0 for a\n"
+        "sentinel that is throttled until it is reset, and null if it is unknown (from a file of\n"
+        "an older program).\n\n"
         "Example:\n  ic sentinel list | grep '^stop'\n",
         RunList},
     Command{
-        "sentinel prune", "", 0, 0, kPruneFlags, "Remove old ones",
-        "Prints how many were removed. Those that fired for good (interval 0) stay, as they\n"
-        "would be allowed again, unless --include-once is given. Those whose interval has not\n"
-        "passed yet stay in any case: to clear away lets nobody go ahead before the time.\n"
-        "'ic sentinel reset' does. Those of an older file, whose interval is not known, stay for\n"
-        "7 days.\n\n"
+        "sentinel prune", "", 0, 0, kPruneFlags, "Remove old sentinels",
+        "Prints the number of removed sentinels. Keeps sentinels of interval 0, which would be\n"
+        "allowed again, unless --include-once is given. Always keeps sentinels whose interval has\n"
+        "not passed, so pruning never allows anything early; use 'ic sentinel reset' for that.\n"
+        "Keeps sentinels of an unknown interval for 7 days.\n\n"
         "Example:\n  ic sentinel prune --older-than=7d\n",
         RunPrune},
 };

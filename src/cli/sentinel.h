@@ -6,7 +6,7 @@
 
 namespace interlock::cli {
 
-// `ic sentinel …`: who may go ahead, and who is too early; see kernel/sentinel.h.
+// `ic sentinel …`: limits how often something is done; see kernel/sentinel.h.
 // Constant data; threads as in command.h.
 std::span<const Command> SentinelCommands();
 

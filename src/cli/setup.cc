@@ -19,7 +19,7 @@
 namespace interlock::cli {
 namespace {
 
-// Named as scripts that choose a download know them.
+// Uses the names that download scripts use.
 std::string_view Architecture() {
 #if defined(__x86_64__)
   return "amd64";
@@ -38,22 +38,21 @@ std::string_view Compiler() {
 #endif
 }
 
-// The schema version of the database that is here, whatever it is; nothing when there is none, or
-// it cannot be read.
+// Returns the schema version of the current database; nullopt if it is missing or unreadable.
 std::optional<int> LocalSchema(Context& context) {
   const Result<kernel::Database::Options> options = context.DatabaseOptions();
   if (!options) return std::nullopt;
-  const Result<int> version = kernel::Database::VersionAt(*options, context.clock());
+  const Result<int> version = kernel::Database::ReadVersion(*options, context.clock());
   if (!version) return std::nullopt;
   return *version;
 }
 
-Result<Outcome> RunVersion(Context& context, const Arguments& /*arguments*/) {
+Result<CommandResult> RunVersion(Context& context, const Arguments& /*arguments*/) {
   const Build& build = BuildInfo();
   const std::string_view source = build.commit.empty() ? "archive" : "git";
   const std::optional<int> schema = LocalSchema(context);
   if (context.json()) {
-    // Every text is ours and holds nothing to escape.
+    // Our own texts contain nothing to escape.
     std::string text = fmt::format(
         "{{\n  \"version\": \"{}\",\n  \"commit\": \"{}\",\n  \"commit_time\": \"{}\",\n"
         "  \"dirty\": {},\n  \"os\": \"linux\",\n  \"arch\": \"{}\",\n  \"source\": \"{}\",\n"
@@ -61,7 +60,7 @@ Result<Outcome> RunVersion(Context& context, const Arguments& /*arguments*/) {
         build.version, build.commit, build.commit_time, build.dirty, Architecture(), source,
         Compiler());
     if (schema) text += fmt::format(",\n  \"schema\": {}", *schema);
-    return Outcome{kExitOk, text + "\n}\n"};
+    return CommandResult{kExitOk, text + "\n}\n"};
   }
   const std::string commit =
       build.commit.empty()
@@ -69,11 +68,11 @@ Result<Outcome> RunVersion(Context& context, const Arguments& /*arguments*/) {
           : fmt::format("{}{} ({})", build.commit, build.dirty ? "-dirty" : "", build.commit_time);
   const std::string local =
       schema ? fmt::format("v{} (local database)", *schema) : "unknown (no database here)";
-  return Outcome{kExitOk, fmt::format("ic {}\ncommit: {}\ntarget: linux/{}\nschema: {}\n",
-                                      build.version, commit, Architecture(), local)};
+  return CommandResult{kExitOk, fmt::format("ic {}\ncommit: {}\ntarget: linux/{}\nschema: {}\n",
+                                            build.version, commit, Architecture(), local)};
 }
 
-Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
+Result<CommandResult> RunInit(Context& context, const Arguments& /*arguments*/) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   IL_TRY(const db::MigrationOutcome outcome,
          kernel::Database::Init(options, kernel::KernelSchema(), context.clock()));
@@ -83,14 +82,14 @@ Result<Outcome> RunInit(Context& context, const Arguments& /*arguments*/) {
   }
   if (!outcome.backup.empty() && context.globals.level <= LogLevel::kInfo) {
     context.Warn(
-        fmt::format("the file of version {} is kept as {}", outcome.from, outcome.backup.string()));
+        fmt::format("kept the file of version {} as {}", outcome.from, outcome.backup.string()));
   }
   return Answer(context,
                 fmt::format("initialized {} (schema v{})", options.path.string(), outcome.to),
                 json::ObjectText().Add("path", options.path.string()).Add("schema", outcome.to));
 }
 
-Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunHealth(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   kernel::HealthLimits limits;
   if (arguments.IsOn("full")) limits.checked_bytes_max = std::numeric_limits<std::uintmax_t>::max();
@@ -98,44 +97,44 @@ Result<Outcome> RunHealth(Context& context, const Arguments& arguments) {
   return Answer(context, "ok", json::ObjectText().Add("status", "ok"));
 }
 
-Result<Outcome> RunRollback(Context& context, const Arguments& arguments) {
+Result<CommandResult> RunRollback(Context& context, const Arguments& arguments) {
   IL_TRY(const kernel::Database::Options options, context.DatabaseOptions());
   const std::optional<std::string_view> backup = arguments.Text("backup");
-  IL_TRY(const kernel::Rollback plan,
-         backup ? kernel::PlanRollbackTo(options, *backup, context.clock())
-                : kernel::PlanRollback(options, context.clock()));
-  const std::string there =
-      plan.replaced ? fmt::format("version {}", *plan.replaced) : "which cannot be read";
+  IL_TRY(const kernel::RestorePlan plan,
+         backup ? kernel::PlanRestoreFrom(options, *backup, context.clock())
+                : kernel::PlanRestore(options, context.clock()));
+  const std::string current =
+      plan.replaced ? fmt::format("version {}", *plan.replaced) : "not readable";
   const std::string what = fmt::format("{} (version {}) over {} ({})", plan.backup.string(),
-                                       plan.version, options.path.string(), there);
+                                       plan.version, options.path.string(), current);
   if (arguments.IsOn("dry-run")) {
     return Answer(context, fmt::format("would restore {}", what),
                   json::ObjectText().Add("dry_run", true).Add("restored", plan.backup.string()));
   }
   if (!arguments.IsOn("yes")) {
     const bool agreed = context.Confirm(
-        fmt::format("restore {}? What is there now is kept under another name.", what));
-    if (!agreed) return Outcome{kExitNegative, "", "ic: migrate rollback: nothing was changed\n"};
+        fmt::format("restore {}? The current content is kept under another name.", what));
+    if (!agreed)
+      return CommandResult{kExitNegative, "", "ic: migrate rollback: nothing was changed\n"};
   }
-  IL_TRY(const std::filesystem::path kept, kernel::RollBack(options, plan, context.clock()));
+  IL_TRY(const std::filesystem::path kept, kernel::RestoreBackup(options, plan, context.clock()));
   return Answer(
       context,
-      fmt::format("restored {}\nkept what was there as {}", plan.backup.string(), kept.string()),
+      fmt::format("restored {}\nkept the old content as {}", plan.backup.string(), kept.string()),
       json::ObjectText().Add("kept", kept.string()).Add("restored", plan.backup.string()));
 }
 
 constexpr std::array kVersion = {
-    Command{
-        "version",
-        "",
-        0,
-        0,
-        {},
-        "Say what this program was built from",
-        "Prints the version, the commit, the machine it was built for, and the schema version of\n"
-        "the database that is here, if any; with --json as one object. Never fails.\n\n"
-        "Example:\n  ic version --json\n",
-        RunVersion},
+    Command{"version",
+            "",
+            0,
+            0,
+            {},
+            "Print version and build information",
+            "Prints the version, the commit, the target machine, and the schema version of the\n"
+            "current database, if there is one. With --json prints one object. Never fails.\n\n"
+            "Example:\n  ic version --json\n",
+            RunVersion},
 };
 
 constexpr std::array kInit = {
@@ -145,44 +144,46 @@ constexpr std::array kInit = {
         0,
         0,
         {},
-        "Make the database, or bring it to this version",
-        "Makes .clavain/intercore.db here (directory 0700, file 0600), unless a directory above\n"
-        "has one, or --db or INTERCORE_DB names one. In a git work tree its name is added to\n"
-        "info/exclude of the repository, so that git ignores it. A file of an older version, also\n"
-        "of the program that ic replaces, is brought to this one after a backup beside it. Doing\n"
-        "it again changes nothing, and many may do it at once.\n\n"
+        "Create the database, or migrate it to this version",
+        "Creates .clavain/intercore.db in the current directory (directory 0700, file 0600),\n"
+        "unless a parent directory has one, or --db or INTERCORE_DB names one. In a git work "
+        "tree,\n"
+        "adds its name to info/exclude of the repository, so that git ignores it. A file of an\n"
+        "older version, or of the program that ic replaces, is migrated after a backup beside it.\n"
+        "It is safe to run this again, and from several processes at once.\n\n"
         "Example:\n  ic init\n  ic init --db=.clavain/intercore.db\n",
         RunInit},
 };
 
 constexpr std::array kHealthFlags = {
-    Flag{"full", "", "read and check the whole file, however large it is"},
+    Flag{"full", "", "check the whole file, whatever its size"},
 };
 
 constexpr std::array kHealth = {
-    Command{
-        "health", "", 0, 0, kHealthFlags,
-        "Say whether the database can be used, and what to do if not",
-        "Prints ok when the database is there, of this version, sound, writable, and its disk has\n"
-        "more than 10 MiB free. Otherwise it exits with 2 and says what is wrong and what to do.\n"
-        "Files above 8 MiB are checked as a whole only with --full.\n\n"
-        "Example:\n  ic health && echo usable\n",
-        RunHealth},
+    Command{"health", "", 0, 0, kHealthFlags, "Check whether the database is usable",
+            "Prints ok if the database exists, has this schema version, is undamaged and writable, "
+            "and\n"
+            "its disk has more than 10 MiB free. Otherwise exits with 2 and prints the problem and "
+            "its\n"
+            "remedy. Files above 8 MiB are fully checked only with --full.\n\n"
+            "Example:\n  ic health && echo usable\n",
+            RunHealth},
 };
 
 constexpr std::array kRollbackFlags = {
-    Flag{"backup", "FILE", "this one, instead of the newest of an older version"},
-    Flag{"dry-run", "", "only say what would be done"},
+    Flag{"backup", "FILE", "restore this backup (default: the newest of an older version)"},
+    Flag{"dry-run", "", "only print what would be done"},
     Flag{"yes", "", "do not ask"},
 };
 
 constexpr std::array kMigrate = {
     Command{
-        "migrate rollback", "", 0, 0, kRollbackFlags, "Put back a backup of an older version",
-        "A migration keeps a copy of the file as <database>.v<version>.<time>.backup. This puts\n"
-        "the newest one of an older version back, after asking, and keeps what was there. Stop\n"
-        "what uses the database first: what is written meanwhile is lost. Exits with 1 when there\n"
-        "is no backup, or the answer is no.\n\n"
+        "migrate rollback", "", 0, 0, kRollbackFlags, "Restore a backup of an older version",
+        "A migration keeps a copy of the file as <database>.v<version>.<time>.backup. This "
+        "command\n"
+        "restores the newest backup of an older version, after a confirmation, and keeps the\n"
+        "current content. First stop all users of the database: concurrent writes are lost. Exits\n"
+        "with 1 if there is no backup, or if the answer is no.\n\n"
         "Example:\n  ic migrate rollback --dry-run\n  ic migrate rollback --yes\n",
         RunRollback},
 };

@@ -6,7 +6,7 @@
 
 namespace interlock::cli {
 
-// `ic state …`: a JSON value per key and scope; see kernel/state.h.
+// `ic state …`: JSON values by key and scope; see kernel/state.h.
 // Constant data; threads as in command.h.
 std::span<const Command> StateCommands();
 

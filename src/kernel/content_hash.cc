@@ -14,7 +14,7 @@
 namespace interlock::kernel {
 
 std::optional<std::string> ContentHash(const std::filesystem::path& path) {
-  // Not waiting for a writer, should it be a pipe.
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat found = {};
   if (file.get() < 0 || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) {

@@ -23,51 +23,53 @@ class Transaction final : public db::Transaction {
   explicit Transaction(sqlite::Connection& connection)
       : db::Transaction(connection), sqlite_(connection) {}
 
-  // Runs `fn` such that its failure undoes what it did and nothing else; the transaction goes on.
-  // Not inside another Attempt().
+  // Runs `fn` in a savepoint: if `fn` fails, only its own changes are undone and the transaction
+  // continues. Calls must not be nested.
   Result<void> Attempt(const std::function<Result<void>()>& fn);
 
-  // False after an error for which SQLite gave up the whole transaction.
+  // False if an error made SQLite roll back the whole transaction.
   bool is_open() const { return sqlite_.in_transaction(); }
 
  private:
   sqlite::Connection& sqlite_;
 };
 
-// The one connection that a process of `ic` has to its file. Every write is one BEGIN IMMEDIATE …
-// COMMIT that waits for others as long as the busy timeout says; what was committed survives a
-// power cut. The log is moved into the file by Tidy() only, so no answer waits for it.
+// The only connection of an `ic` process to its database. Each write is one BEGIN IMMEDIATE …
+// COMMIT, which waits for other writers up to the busy timeout; a committed write survives a power
+// failure. Only CheckpointIfLarge() copies the write-ahead log into the file, so no command waits
+// for a checkpoint before it answers.
 //
-// One thread.
+// For one thread.
 class Database {
  public:
-  enum class Access : std::uint8_t { kRead, kWrite };
+  enum class OpenMode : std::uint8_t { kRead, kWrite };
 
   struct Options {
     std::filesystem::path path;
     std::chrono::milliseconds busy_timeout{5000};
-    std::string vfs = {};  // as in sqlite::OpenOptions
+    std::string vfs = {};  // see sqlite::OpenOptions
   };
 
-  // Opens a file that `ic init` has made; it is never made here. An older version whose steps to
-  // ours only add is migrated on the way, with a backup; every other version is an error that says
-  // what to do (detail "do"), as is a log that was damaged from outside (db/sqlite/log_check.h).
-  // REQUIRES: this process has it open nowhere else.
-  static Result<Database> Open(const Options& options, Access access, const db::Schema& schema,
+  // Opens an existing database; only Init() creates one. If the schema is older and every step to
+  // our version is additive, the file is migrated after a backup. Any other version is an error,
+  // and so is a damaged log (db/sqlite/log_check.h). The error detail "do" gives the remedy.
+  // REQUIRES: this process has no other connection to the file.
+  static Result<Database> Open(const Options& options, OpenMode mode, const db::Schema& schema,
                                Clock& clock);
 
-  // The same for reading, and an older version is an error: nothing is changed.
-  static Result<Database> Look(const Options& options, const db::Schema& schema, Clock& clock);
+  // Opens for reading and changes nothing: an older schema version is an error.
+  static Result<Database> OpenUnmigrated(const Options& options, const db::Schema& schema,
+                                         Clock& clock);
 
-  // The version that a file says it has, of whatever program it is. Changes nothing.
-  static Result<int> VersionAt(const Options& options, Clock& clock);
+  // Returns the schema version of the file, whichever program wrote it. Changes nothing.
+  static Result<int> ReadVersion(const Options& options, Clock& clock);
 
-  // Makes the file and its directory where they are missing, brings it to our version. Files of the
-  // older program are taken over.
+  // Creates the file and its directory if they are missing, and migrates the file to our version.
+  // Also converts files of the older program.
   static Result<db::MigrationOutcome> Init(const Options& options, const db::Schema& schema,
                                            Clock& clock);
 
-  // fn(db::Connection&) -> Result<T>, on one state of the file.
+  // Calls fn(db::Connection&) -> Result<T> on one snapshot of the database.
   template <typename Fn>
   std::invoke_result_t<Fn&, db::Connection&> Read(Fn&& fn) {
     IL_TRY_VOID(connection_->BeginSnapshot());
@@ -76,9 +78,9 @@ class Database {
     return result;
   }
 
-  // fn(Transaction&) -> Result<T>. An error of fn undoes all of it. kOutcomeUnknown: the commit
-  // failed in a way that leaves open whether it is there. kCancelled, and HasMoved(): fn did not
-  // run.
+  // Calls fn(Transaction&) -> Result<T>. If fn fails, all its changes are rolled back.
+  // kOutcomeUnknown: the commit failed and may or may not have been stored. kCancelled together
+  // with HasMoved(): the file was replaced before fn could run.
   template <typename Fn>
   std::invoke_result_t<Fn&, Transaction&> Write(Fn&& fn) {
     IL_TRY_VOID(Begin());
@@ -87,28 +89,28 @@ class Database {
     if (result.ok()) {
       if (Result<void> done = Commit(); !done) return std::move(done).error();
     }
-    connection_->Rollback();  // does nothing after a commit
+    connection_->Rollback();  // no effect after a commit
     return result;
   }
 
-  // To be called when the answer is out: moves the log into the file when it has grown long.
-  void Tidy();
+  // Checkpoints the log if it is large. Call this after the answer is printed.
+  void CheckpointIfLarge();
 
-  Access access() const { return access_; }
-  // True when the file has been replaced or removed since it was opened: what others write now is
-  // not seen here.
+  OpenMode mode() const { return mode_; }
+  // True if the file was replaced or removed after it was opened. This connection then does not
+  // see what other processes write.
   bool HasMoved() const { return connection_->HasMoved(); }
   const std::filesystem::path& path() const { return connection_->path(); }
   sqlite::Connection& sqlite() { return *connection_; }
 
  private:
-  Database(std::unique_ptr<sqlite::Connection> connection, Access access)
-      : connection_(std::move(connection)), access_(access) {}
+  Database(std::unique_ptr<sqlite::Connection> connection, OpenMode mode)
+      : connection_(std::move(connection)), mode_(mode) {}
   Result<void> Begin();
   Result<void> Commit();
 
   std::unique_ptr<sqlite::Connection> connection_;
-  Access access_;
+  OpenMode mode_;
 };
 
 }  // namespace interlock::kernel

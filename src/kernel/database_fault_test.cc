@@ -50,9 +50,9 @@ Answer Increment(Transaction& tx, std::int64_t by) {
 }
 Answer Check(Transaction& tx, std::string_view name, std::int64_t interval_s) {
   const SentinelClaim claim = {{name, "s"}, interval_s};
-  IL_TRY(const Claimed claimed, ClaimSentinels(tx, {&claim, 1}, kNow));
-  if (claimed.not_pruned) return *claimed.not_pruned;  // the disk's doing
-  return claimed.verdicts.front() == Verdict::kAllowed ? "allowed" : "throttled";
+  IL_TRY(const ClaimedSentinels claimed, ClaimSentinels(tx, {&claim, 1}, kNow));
+  if (claimed.prune_error) return *claimed.prune_error;  // the disk's doing
+  return claimed.verdicts.front() == SentinelVerdict::kAllowed ? "allowed" : "throttled";
 }
 Answer Create(Transaction& tx, std::string id) {
   NewRun wanted = {.run = {.id = std::move(id), .project_dir = "/p", .goal = "g"}};
@@ -92,7 +92,7 @@ constexpr std::array<Step, 20> kSteps = {
     },
     [](Transaction& tx) { return Advance(tx); },  // to its end
     [](Transaction& tx) -> Answer {
-      IL_TRY(const RollbackResult back, RollBack(tx, "r", "a", "why", kOrigin));
+      IL_TRY(const RollbackResult back, RollBackRun(tx, "r", "a", "why", kOrigin));
       return std::to_string(back.marked_artifacts);
     },
     [](Transaction& tx) -> Answer {
@@ -125,14 +125,15 @@ class KernelLife final : public testing::FaultLife {
   void Make() override { IL_CHECK(Database::Init(options(), KernelSchema(), clock_).ok()); }
   Answer Do(std::size_t step) override {
     if (company_ == Company::kWithReader && !reader_) {
-      IL_TRY(reader_, Open(Database::Access::kRead));
+      IL_TRY(reader_, Open(Database::OpenMode::kRead));
     }
-    IL_TRY(Database database, Open(Database::Access::kWrite));
+    IL_TRY(Database database, Open(Database::OpenMode::kWrite));
     if (!synchronous_.empty()) {
       IL_TRY_VOID(database.sqlite().RunScript("PRAGMA synchronous=" + std::string(synchronous_)));
     }
     Answer answer = database.Write([step](Transaction& tx) { return kSteps.at(step)(tx); });
-    // As Tidy() does it, only earlier. It syncs, which would help one who has not done so.
+    // The same checkpoint as CheckpointIfLarge(), only earlier. It syncs, so it must not run where
+    // the test switched syncs off.
     if (synchronous_.empty()) static_cast<void>(database.sqlite().TidyLog(/*pages=*/6).ok());
     if (!answer && answer.error().code() == Errc::kConflict) return "refused";
     return answer;
@@ -149,7 +150,7 @@ class KernelLife final : public testing::FaultLife {
   Database::Options options() {
     return {.path = database(), .busy_timeout = std::chrono::milliseconds(0), .vfs = vfs().name()};
   }
-  Result<Database> Open(Database::Access access) {
+  Result<Database> Open(Database::OpenMode access) {
     return Database::Open(options(), access, KernelSchema(), clock_);
   }
 
@@ -202,7 +203,8 @@ TEST(DatabaseFaultTest, WhatIsAnsweredAfterASyncThatFailedSurvivesAPowerCut) {
   for (const Company company : {Company::kAlone, Company::kWithReader}) {
     for (const auto effect :
          {sqlite::Effect::kNothing, sqlite::Effect::kPart, sqlite::Effect::kWhole}) {
-      KernelLife life(testing::TestSeed(), company, "FULL");  // as `ic` has it, without Tidy()
+      // The setting of `ic`, but without CheckpointIfLarge().
+      KernelLife life(testing::TestSeed(), company, "FULL");
       life.Make();
       ASSERT_TRUE(life.Do(kSetConfig).ok());
       life.disk().Inject({.op = DiskOp::kSync, .effect = effect});

@@ -36,7 +36,7 @@ std::string Remedy(const Error& error) {
 class DatabaseTest : public ::testing::Test {
  protected:
   Database::Options options() const { return {.path = temp_.path()}; }
-  Result<Database> Open(Database::Access access, const db::Schema& schema = KernelSchema()) {
+  Result<Database> Open(Database::OpenMode access, const db::Schema& schema = KernelSchema()) {
     return Database::Open(options(), access, schema, clock_);
   }
   void Init() { ASSERT_TRUE(Database::Init(options(), KernelSchema(), clock_).ok()); }
@@ -54,18 +54,18 @@ class DatabaseTest : public ::testing::Test {
 };
 
 TEST_F(DatabaseTest, AMissingFileIsNotMade) {
-  for (const auto access : {Database::Access::kRead, Database::Access::kWrite}) {
+  for (const auto access : {Database::OpenMode::kRead, Database::OpenMode::kWrite}) {
     const auto database = Open(access);
     ASSERT_FALSE(database.ok());
     EXPECT_EQ(database.error().exit_code(), 2);
-    EXPECT_EQ(Remedy(database.error()), "run 'ic init' to make one");
+    EXPECT_EQ(Remedy(database.error()), "run 'ic init' to create one");
   }
   EXPECT_TRUE(fs::is_empty(temp_.directory()));
 }
 
 TEST_F(DatabaseTest, AFailedWriteLeavesNothing) {
   Init();
-  Database database = Open(Database::Access::kWrite).value();
+  Database database = Open(Database::OpenMode::kWrite).value();
   const Result<void> failed = database.Write([](Transaction& tx) -> Result<void> {
     IL_TRY_VOID(tx->Run(kPut, "a"));
     return Error(Errc::kConflict, "no");
@@ -76,7 +76,7 @@ TEST_F(DatabaseTest, AFailedWriteLeavesNothing) {
 
 TEST_F(DatabaseTest, NothingIsWrittenToAFileThatWasMovedAway) {
   Init();
-  Database database = Open(Database::Access::kWrite).value();
+  Database database = Open(Database::OpenMode::kWrite).value();
   fs::rename(temp_.path(), temp_.path().string() + ".old");
   const auto put = [](Transaction& tx) -> Result<void> {
     IL_TRY_VOID(tx->Run(kPut, "a"));
@@ -93,7 +93,7 @@ TEST_F(DatabaseTest, NothingIsWrittenToAFileThatWasMovedAway) {
 
 TEST_F(DatabaseTest, AFailedAttemptIsUndoneAlone) {
   Init();
-  Database database = Open(Database::Access::kWrite).value();
+  Database database = Open(Database::OpenMode::kWrite).value();
   const Result<void> written = database.Write([](Transaction& tx) -> Result<void> {
     IL_TRY_VOID(tx->Run(kPut, "a"));
     const Result<void> attempt = tx.Attempt([&tx]() -> Result<void> {
@@ -115,10 +115,10 @@ TEST_F(DatabaseTest, AFailedAttemptIsUndoneAlone) {
 TEST_F(DatabaseTest, TheLogDoesNotGrowFromProcessToProcess) {
   Init();
   for (int i = 0; i < 400; ++i) {
-    Database database = Open(Database::Access::kWrite).value();
+    Database database = Open(Database::OpenMode::kWrite).value();
     const std::string key = std::to_string(i);
     ASSERT_TRUE(database.Write([&key](Transaction& tx) { return tx->Run(kPut, key); }).ok());
-    database.Tidy();
+    database.CheckpointIfLarge();
   }
   EXPECT_LT(fs::file_size(temp_.path().string() + "-wal"), std::size_t{300} * 4120);
 }
@@ -147,7 +147,7 @@ TEST_F(DatabaseTest, FilesThatAreNotOursAreRefusedUntouched) {
   for (const Case& one : cases) {
     const TempDb temp;
     testing::RawDb(temp.path()).Run(one.script);
-    for (const auto access : {Database::Access::kRead, Database::Access::kWrite}) {
+    for (const auto access : {Database::OpenMode::kRead, Database::OpenMode::kWrite}) {
       const auto database = Database::Open({.path = temp.path()}, access, KernelSchema(), clock_);
       ASSERT_FALSE(database.ok()) << one.script;
       EXPECT_EQ(database.error().exit_code(), 2);
@@ -168,7 +168,7 @@ TEST_F(DatabaseTest, FilesThatAreNotOursAreRefusedUntouched) {
 TEST_F(DatabaseTest, TheLogOfAFileThatBecameEmptyOrIsGoneIsNotLost) {
   Init();
   {
-    Database database = Open(Database::Access::kWrite).value();
+    Database database = Open(Database::OpenMode::kWrite).value();
     ASSERT_TRUE(database.Write([](Transaction& tx) { return tx->Run(kPut, "a"); }).ok());
   }
   const fs::path log = temp_.path().string() + "-wal";
@@ -182,10 +182,10 @@ TEST_F(DatabaseTest, TheLogOfAFileThatBecameEmptyOrIsGoneIsNotLost) {
     EXPECT_EQ(fs::file_size(log), size) << what;
   };
   fs::resize_file(temp_.path(), 0);
-  refused(Open(Database::Access::kRead), "read");
-  refused(Open(Database::Access::kWrite), "write");
-  refused(Database::Look(options(), KernelSchema(), clock_), "health");
-  refused(Database::VersionAt(options(), clock_), "version");
+  refused(Open(Database::OpenMode::kRead), "read");
+  refused(Open(Database::OpenMode::kWrite), "write");
+  refused(Database::OpenUnmigrated(options(), KernelSchema(), clock_), "health");
+  refused(Database::ReadVersion(options(), clock_), "version");
   refused(Database::Init(options(), KernelSchema(), clock_), "init");
   fs::remove(temp_.path());
   refused(Database::Init(options(), KernelSchema(), clock_), "init without the file");
@@ -208,9 +208,9 @@ constexpr std::array kBreaking = {
 TEST_F(DatabaseTest, AStepThatOnlyAddsIsTakenByAnyCommandWithABackup) {
   ASSERT_TRUE(Database::Init(options(), {"ic", std::span(kAdding).first(1)}, clock_).ok());
   const db::Schema schema{"ic", kAdding};
-  EXPECT_FALSE(Database::Look(options(), schema, clock_).ok());
+  EXPECT_FALSE(Database::OpenUnmigrated(options(), schema, clock_).ok());
   EXPECT_TRUE(db::Backups(temp_.path(), 5).List().empty());
-  Database database = Open(Database::Access::kRead, schema).value();
+  Database database = Open(Database::OpenMode::kRead, schema).value();
   EXPECT_EQ(database.sqlite().SchemaVersion().value(), 2);
   EXPECT_EQ(db::Backups(temp_.path(), 5).List().size(), 1U);
 }
@@ -218,11 +218,11 @@ TEST_F(DatabaseTest, AStepThatOnlyAddsIsTakenByAnyCommandWithABackup) {
 TEST_F(DatabaseTest, AStepThatBreaksIsTakenByInitOnly) {
   ASSERT_TRUE(Database::Init(options(), {"ic", std::span(kBreaking).first(1)}, clock_).ok());
   const db::Schema schema{"ic", kBreaking};
-  const auto refused = Open(Database::Access::kWrite, schema);
+  const auto refused = Open(Database::OpenMode::kWrite, schema);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(Remedy(refused.error()), HasSubstr("ic init"));
   ASSERT_TRUE(Database::Init(options(), schema, clock_).ok());
-  EXPECT_TRUE(Open(Database::Access::kWrite, schema).ok());
+  EXPECT_TRUE(Open(Database::OpenMode::kWrite, schema).ok());
 }
 
 TEST_F(DatabaseTest, TheLogIsMovedIntoTheFileOnlyWhenItIsLongAndOnlyByTidy) {
@@ -245,16 +245,16 @@ TEST_F(DatabaseTest, TheLogIsMovedIntoTheFileOnlyWhenItIsLongAndOnlyByTidy) {
   const auto size = [this] { return fs::file_size(temp_.path()); };
   const auto before = size();
   {
-    Database database = Open(Database::Access::kWrite).value();
+    Database database = Open(Database::OpenMode::kWrite).value();
     write(database, 5);
-    database.Tidy();
+    database.CheckpointIfLarge();
     EXPECT_EQ(size(), before);
     write(database, 100);
   }
   EXPECT_EQ(size(), before) << "closing left the log alone";
-  Database database = Open(Database::Access::kWrite).value();
+  Database database = Open(Database::OpenMode::kWrite).value();
   write(database, 1);
-  database.Tidy();
+  database.CheckpointIfLarge();
   EXPECT_GT(size(), before);
 }
 

@@ -18,9 +18,9 @@
 #include "kernel/lock_owner.h"
 #include "kernel/lock_watch.h"
 
-// Locks as directories, for scripts that must exclude each other when there is no database or a
-// broken one. A lock is held as long as there is a directory <base>/<name>/<scope>, and
-// owner.json in it says by whom. kernel/lock_directory.h says how it comes and goes.
+// Locks as directories, for scripts that need mutual exclusion without a database. A lock is held
+// while the directory <base>/<name>/<scope> exists; the owner.json in it names the holder.
+// kernel/lock_directory.h describes how a lock is created and removed.
 namespace interlock::kernel {
 
 struct LockName {
@@ -28,57 +28,57 @@ struct LockName {
   std::string scope;
 };
 
-enum class Released : std::uint8_t { kYes, kNotHeld, kNotOwner };
+enum class ReleaseResult : std::uint8_t { kYes, kNotHeld, kNotOwner };
 
-// All locks of one base. No error of any of these is an expected outcome; kInvalidArgument is for
-// names that are empty, "." or "..", or hold '/', '\', "..", control characters or bytes that are
-// not UTF-8.
+// All locks under one base directory. Expected results (held, not held, not the owner) are return
+// values, never errors. kInvalidArgument: a name or scope is empty, is "." or "..", or contains
+// '/', '\', "..", a control character or invalid UTF-8.
 //
-// For one thread at a time; any number of objects may use one base.
+// For one thread at a time; any number of objects may use the same base.
 class FileLocks {
  public:
   struct Options {
     std::string base = std::string(kLockBaseDefault);
-    LockWatch::By wait_by = LockWatch::By::kEvents;
+    LockWatch::Method wait_method = LockWatch::Method::kEvents;
   };
 
-  // No lock is taken from a dead holder earlier than this after it was made.
+  // Minimum age of a lock before it is taken over from a dead holder.
   static constexpr Duration kGrace = std::chrono::seconds(5);
 
-  // `self` is this process. Clock and randomness must outlive it.
-  FileLocks(Clock& clock, RandomSource& random, LockHolder self, Options options)
-      : world_{.clock = clock, .random = random, .self = std::move(self)},
+  // `self` identifies this process. `clock` and `random` must outlive this object.
+  FileLocks(Clock& clock, RandomSource& random, HostProcess self, Options options)
+      : context_{.clock = clock, .random = random, .self = std::move(self)},
         options_(std::move(options)) {}
 
-  // Nothing when it is ours now; who holds it when it was not to be had in time. It is tried at
-  // least once. A lock is taken over only from a process of this machine that has ended, and not
-  // before kGrace; one whose holder is unknown is left to Clean().
-  // `owner` empty: "<pid>:<host>" of this process.
+  // Tries at least once, then waits up to `timeout`. Returns nullopt if the lock was acquired, else
+  // the lock that blocks it. A lock is taken over only if its holder was a process of this machine
+  // that has ended, and only after kGrace. A lock with an unknown holder is removed only by
+  // Clean(). An empty `owner` means "<pid>:<host>" of this process.
   Result<std::optional<HeldLock>> Acquire(const LockName& lock, std::string_view owner,
                                           Duration timeout);
 
-  // Only what was acquired in the name of `owner` (empty: as above).
-  Result<Released> Release(const LockName& lock, std::string_view owner);
+  // Releases the lock if `owner` acquired it. An empty `owner` has the same meaning as above.
+  Result<ReleaseResult> Release(const LockName& lock, std::string_view owner);
 
-  // All that are at least that old, in the order of their names. None when there is no base.
+  // Returns the locks that are at least that old, sorted by name. Empty if the base is missing.
   Result<std::vector<HeldLock>> List(Duration older_than = Duration(0));
 
-  // Removes those of List() whose holder has ended or is unknown, and says how many. Clears away
-  // what killed processes left half done, too.
+  // Removes the locks of List() whose holder has ended or is unknown, and returns their number.
+  // Also deletes the temporary directories that killed processes left behind.
   Result<std::size_t> Clean(Duration older_than);
 
  private:
-  Result<LockDirectory> Open(const std::string& name) const;  // kNotFound: there is none
-  Result<LockDirectory> Make(const std::string& name) const;  // opens it too if it is there
-  // Calls `fn` with each lock directory and the scopes in it, one after the other.
+  Result<LockDirectory> Open(const std::string& name) const;    // kNotFound if it does not exist
+  Result<LockDirectory> Create(const std::string& name) const;  // opens an existing one
+  // Calls `fn` for each lock directory with the scopes in it.
   Result<void> ForEach(
       const std::function<void(LockDirectory&, const std::vector<std::string>&)>& fn) const;
   std::string OwnerName(std::string_view owner) const;
   bool IsOlder(const HeldLock& held, Duration age) const;
   bool IsAbandoned(const HeldLock& held) const;
-  Duration UntilWorthALook(const HeldLock& held) const;
+  Duration RecheckDelay(const HeldLock& held) const;
 
-  const LockWorld world_;
+  const LockContext context_;
   const Options options_;
 };
 

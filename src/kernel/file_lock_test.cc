@@ -72,11 +72,11 @@ class FileLockTest : public ::testing::Test {
   FileLockTest() : locks_(Locks(clock_)) {}
 
   // As another process would see them.
-  FileLocks Locks(Clock& clock, LockWatch::By by = LockWatch::By::kEvents) {
+  FileLocks Locks(Clock& clock, LockWatch::Method by = LockWatch::Method::kEvents) {
     return {clock,
             random_,
             {.pid = ::getpid(), .host = "here.example.org"},
-            {.base = base(), .wait_by = by}};
+            {.base = base(), .wait_method = by}};
   }
 
   std::string base() const { return (dir_.path() / "intercore" / "locks").string(); }
@@ -150,7 +150,7 @@ TEST_F(FileLockTest, AHeldLockIsRefusedAndItsHolderNamed) {
   const auto held = locks_.Acquire(lock_name_, "bob", Duration(0));
   ASSERT_TRUE(held.ok() && held->has_value());
   EXPECT_EQ((*held)->owner->owner, "alice");
-  EXPECT_EQ((*held)->holder, Holder::kHere);
+  EXPECT_EQ((*held)->holder, HolderStatus::kAlive);
   EXPECT_EQ(SecondsNow(clock_) - (*held)->since, 60);
 }
 
@@ -161,15 +161,15 @@ TEST_F(FileLockTest, OtherNamesAndScopesAreOtherLocks) {
 }
 
 TEST_F(FileLockTest, OnlyItsOwnerReleasesALock) {
-  EXPECT_EQ(*locks_.Release(lock_name_, "alice"), Released::kNotHeld);
+  EXPECT_EQ(*locks_.Release(lock_name_, "alice"), ReleaseResult::kNotHeld);
   EXPECT_FALSE(fs::exists(base())) << "asking makes nothing";
   ASSERT_TRUE(Acquire(locks_, "alice"));
-  EXPECT_EQ(*locks_.Release(lock_name_, "bob"), Released::kNotOwner);
-  EXPECT_EQ(*locks_.Release(lock_name_, ""), Released::kNotOwner);
+  EXPECT_EQ(*locks_.Release(lock_name_, "bob"), ReleaseResult::kNotOwner);
+  EXPECT_EQ(*locks_.Release(lock_name_, ""), ReleaseResult::kNotOwner);
   EXPECT_TRUE(fs::exists(lock() / "owner.json"));
-  EXPECT_EQ(*locks_.Release(lock_name_, "alice"), Released::kYes);
+  EXPECT_EQ(*locks_.Release(lock_name_, "alice"), ReleaseResult::kYes);
   EXPECT_TRUE(fs::is_empty(lock().parent_path()));
-  EXPECT_EQ(*locks_.Release(lock_name_, "alice"), Released::kNotHeld);
+  EXPECT_EQ(*locks_.Release(lock_name_, "alice"), ReleaseResult::kNotHeld);
 }
 
 TEST_F(FileLockTest, ALockOfADeadProcessIsTakenFiveSecondsAfterItWasMade) {
@@ -215,7 +215,7 @@ TEST_F(FileLockTest, ALockWithoutAnOwnerIsLeftToClean) {
     Write(text);
     Age(seconds(60));
     EXPECT_FALSE(Acquire(locks_, "new")) << text;
-    EXPECT_EQ(*locks_.Release(lock_name_, ""), Released::kNotOwner) << text;
+    EXPECT_EQ(*locks_.Release(lock_name_, ""), ReleaseResult::kNotOwner) << text;
     Age(seconds(4));
     EXPECT_EQ(*locks_.Clean(seconds(5)), 0U) << text;
     Age(seconds(5));
@@ -226,7 +226,7 @@ TEST_F(FileLockTest, ALockWithoutAnOwnerIsLeftToClean) {
   Age(seconds(60));
   const auto held = locks_.Acquire(lock_name_, "new", Duration(0));
   ASSERT_TRUE(held.ok() && held->has_value());
-  EXPECT_EQ((*held)->holder, Holder::kUnknown);
+  EXPECT_EQ((*held)->holder, HolderStatus::kUnknown);
   EXPECT_EQ(*locks_.Clean(seconds(5)), 1U);
   EXPECT_TRUE(Acquire(locks_, "new"));
 }
@@ -342,30 +342,31 @@ TEST_F(FileLockTest, ALockWithForeignFilesStaysAndIsToldOf) {
   std::ofstream(lock() / "other") << "x";
   EXPECT_EQ(locks_.Release(lock_name_, "me").error().code(), Errc::kIo);
   fs::remove(lock() / "other");
-  EXPECT_EQ(*locks_.Release(lock_name_, "me"), Released::kYes);
+  EXPECT_EQ(*locks_.Release(lock_name_, "me"), ReleaseResult::kYes);
 }
 
 // One of the processes that come across the same lock.
 class FileLockPartyTest : public FileLockTest {
  protected:
   LockDirectory Party() {
-    const auto base_fd = OpenLockBase(base(), IfNoBase::kMake);
-    return LockDirectory::Open(world_, *base_fd, "build", IfNoBase::kMake).value();
+    const auto base_fd = OpenLockBase(base(), IfMissing::kCreate);
+    return LockDirectory::Open(context_, *base_fd, "build", IfMissing::kCreate).value();
   }
-  static bool IsGone(const HeldLock& held) { return held.holder == Holder::kGone; }
+  static bool IsGone(const HeldLock& held) { return held.holder == HolderStatus::kDead; }
 
-  const LockWorld world_{.clock = clock_, .random = random_, .self = {.pid = 1, .host = "here"}};
+  const LockContext context_{
+      .clock = clock_, .random = random_, .self = {.pid = 1, .host = "here"}};
 };
 
 // Between the look at a lock and its removal it may change hands.
 TEST_F(FileLockPartyTest, ALockThatWasTakenAnewIsNotRemovedForWhatItWas) {
   Write(Stale());
   LockDirectory slow = Party();
-  const auto seen = slow.Look("all");
+  const auto seen = slow.Find("all");
   ASSERT_TRUE(IsGone(**seen));
   ASSERT_TRUE(Acquire(locks_, "quick"));
-  EXPECT_EQ(*slow.RemoveIf("all", Duration(0), IsGone), LockDirectory::Removed::kNo);
-  EXPECT_EQ(*locks_.Release(lock_name_, "quick"), Released::kYes);
+  EXPECT_EQ(*slow.RemoveIf("all", Duration(0), IsGone), LockDirectory::RemoveResult::kNo);
+  EXPECT_EQ(*locks_.Release(lock_name_, "quick"), ReleaseResult::kYes);
 }
 
 TEST_F(FileLockPartyTest, WhileOneJudgesALockNobodyElseRemovesIt) {
@@ -375,18 +376,18 @@ TEST_F(FileLockPartyTest, WhileOneJudgesALockNobodyElseRemovesIt) {
   const auto removed = one.RemoveIf("all", Duration(0), [&](const HeldLock& held) {
     const auto meanwhile = other.RemoveIf("all", Duration(0), IsGone);
     EXPECT_EQ(meanwhile.ok() ? Errc::kInternal : meanwhile.error().code(), Errc::kBusy);
-    EXPECT_EQ(*other.Claim("all", "other"), LockDirectory::Claimed::kTaken);
+    EXPECT_EQ(*other.Claim("all", "other"), LockDirectory::ClaimResult::kTaken);
     return IsGone(held);
   });
-  EXPECT_EQ(*removed, LockDirectory::Removed::kYes);
-  EXPECT_EQ(*other.RemoveIf("all", Duration(0), IsGone), LockDirectory::Removed::kNo)
+  EXPECT_EQ(*removed, LockDirectory::RemoveResult::kYes);
+  EXPECT_EQ(*other.RemoveIf("all", Duration(0), IsGone), LockDirectory::RemoveResult::kNo)
       << "the guard was given back";
 }
 
 TEST_F(FileLockPartyTest, ADirectoryThatIsRemovedUnderAClaimIsMadeAnew) {
   LockDirectory directory = Party();
   fs::remove_all(base());
-  EXPECT_EQ(*directory.Claim("all", "a"), LockDirectory::Claimed::kLost);
+  EXPECT_EQ(*directory.Claim("all", "a"), LockDirectory::ClaimResult::kLost);
   EXPECT_TRUE(Acquire(locks_, "a"));
 }
 
@@ -406,7 +407,7 @@ TEST_F(FileLockTest, TheEmptyDirectoryThatAScriptJustMadeIsRespected) {
   });
   while (!done) {
     if (Acquire(locks_, "ours")) {
-      if (*locks_.Release(lock_name_, "ours") != Released::kYes) ++wrong;
+      if (*locks_.Release(lock_name_, "ours") != ReleaseResult::kYes) ++wrong;
     }
   }
   script.join();
@@ -415,7 +416,8 @@ TEST_F(FileLockTest, TheEmptyDirectoryThatAScriptJustMadeIsRespected) {
 
 // ---- Waiting ----
 
-class FileLockWaitTest : public FileLockTest, public ::testing::WithParamInterface<LockWatch::By> {
+class FileLockWaitTest : public FileLockTest,
+                         public ::testing::WithParamInterface<LockWatch::Method> {
  protected:
   // Holds the lock, lets another wait for it, does `then`, and returns whether it was acquired.
   bool WaitUntil(const std::function<void()>& then) {
@@ -434,7 +436,8 @@ TEST_P(FileLockWaitTest, AReleaseWakesWhoWaits) {
   FileLocks holder = Locks(real_clock_);
   ASSERT_TRUE(Acquire(holder, "holder"));
   const Duration start = real_clock_.Monotonic();
-  EXPECT_TRUE(WaitUntil([&] { EXPECT_EQ(*holder.Release(lock_name_, "holder"), Released::kYes); }));
+  EXPECT_TRUE(
+      WaitUntil([&] { EXPECT_EQ(*holder.Release(lock_name_, "holder"), ReleaseResult::kYes); }));
   EXPECT_LT(real_clock_.Monotonic() - start, seconds(30));
 }
 
@@ -467,9 +470,9 @@ TEST_P(FileLockWaitTest, TheDeathOfTheHolderWakesWhoWaits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(By, FileLockWaitTest,
-                         ::testing::Values(LockWatch::By::kEvents, LockWatch::By::kBackOff),
+                         ::testing::Values(LockWatch::Method::kEvents, LockWatch::Method::kBackOff),
                          [](const auto& by) {
-                           return by.param == LockWatch::By::kEvents ? "Events" : "BackOff";
+                           return by.param == LockWatch::Method::kEvents ? "Events" : "BackOff";
                          });
 
 TEST_F(FileLockTest, AWaitEndsAtItsDeadline) {
@@ -518,10 +521,10 @@ TEST_F(FileLockTest, ABaseOfAnotherUserIsRefusedWithWhatToDo) {
 TEST_F(FileLockTest, ADirectoryOfAnotherUserOnTheWayIsRefusedWhereEverybodyMayMakeOne) {
   const fs::path parent = fs::path(base()).parent_path();
   fs::create_directories(base());
-  EXPECT_TRUE(OpenLockBase(base(), IfNoBase::kFail).ok());
+  EXPECT_TRUE(OpenLockBase(base(), IfMissing::kFail).ok());
   if (::geteuid() == 0) {  // only the superuser can give a directory away
     ASSERT_EQ(::chown(parent.c_str(), kNobody, kNobody), 0);
-    EXPECT_EQ(OpenLockBase(base(), IfNoBase::kFail).error().code(), Errc::kForbidden);
+    EXPECT_EQ(OpenLockBase(base(), IfMissing::kFail).error().code(), Errc::kForbidden);
   }
 }
 
@@ -532,7 +535,7 @@ TEST_F(FileLockTest, LinksOnTheWayToALockAreRefused) {
     const auto acquired = locks_.Acquire(lock_name_, "", Duration(0));
     ASSERT_FALSE(acquired.ok());
     EXPECT_EQ(acquired.error().code(), Errc::kForbidden);
-    EXPECT_THAT(acquired.error().message(), HasSubstr("symbolic link"));
+    EXPECT_THAT(acquired.error().message(), HasSubstr("is a symlink"));
   };
   const fs::path parent = fs::path(base()).parent_path();
   fs::create_symlink(theirs, parent);

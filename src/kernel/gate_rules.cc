@@ -52,14 +52,14 @@ Result<std::string> RulesText(std::string_view step, const json::Value& value) {
   constexpr json::DecodeOptions kRuleOptions = {.missing = json::Missing::kKeepDefault};
   const json::Array* const rules = value.if_array();
   if (rules == nullptr) {
-    return Bad(fmt::format("the rules of '{}' must be an array, [] when it is free", step));
+    return Bad(fmt::format("the rules of '{}' must be an array; [] means no check", step));
   }
   json::ArrayText text;
   for (const json::Value& element : *rules) {
     Result<GateRule> rule = json::Decode<GateRule>(element, kRuleOptions);
     if (!rule) return std::move(rule).error().In(step);
     if (!IsIn(kChecks, rule->check)) {
-      return Bad(fmt::format("'{}': unknown check '{}'; there are {}", step, rule->check,
+      return Bad(fmt::format("'{}': unknown check '{}'; valid checks: {}", step, rule->check,
                              fmt::join(kChecks, ", ")));
     }
     if (!IsIn(kTiers, rule->tier)) {
@@ -86,14 +86,14 @@ Result<std::string> ParseGateRules(std::string_view json, const PhaseChain& chai
     const std::string step = fmt::format("{}→{}", chain[i], chain[i + 1]);
     const json::Value* const rules = object->if_contains(step);
     if (rules == nullptr) {
-      return Bad(fmt::format("the step '{}' is missing; give it [] when it is free", step));
+      return Bad(fmt::format("the step '{}' is missing; use [] for a step without checks", step));
     }
     IL_TRY(steps[step], RulesText(step, *rules));
   }
   for (const auto& member : *object) {
     const std::string key(member.key().data(), member.key().size());
     if (!steps.contains(key)) {
-      return Bad(fmt::format("'{}' is no step of the phases of this run", key));
+      return Bad(fmt::format("'{}' is not a step between phases of this run", key));
     }
   }
   json::ObjectText text;

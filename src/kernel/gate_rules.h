@@ -7,18 +7,18 @@
 #include "base/result.h"
 #include "kernel/phase_chain.h"
 
-// The rules that a run may bring along for its steps from phase to phase, and those that hold for
-// runs that bring none. Pure.
+// Gate rules: the checks that a run must pass to step from one phase to the next. A run may define
+// its own rules; otherwise the default rules apply. Pure functions.
 namespace interlock::kernel {
 
-// Reads {"from→to": [{"check", "phase"?, "tier"?}, …], …}, keys of the rules in any case, and gives
-// the text as it is kept: keys Check, Phase and Tier, all of them, steps sorted.
+// Parses {"from→to": [{"check", "phase"?, "tier"?}, …], …}; rule keys may have any letter case.
+// Returns the normalised text to store: keys Check, Phase and Tier, all present, steps sorted.
 //
-// Every step of the chain must be there, with [] when it is free, and no other. kInvalidArgument or
-// kBadJson says what is wrong.
+// The object must have exactly one entry per step of the chain; [] means no check. kInvalidArgument
+// or kBadJson describes the mistake.
 Result<std::string> ParseGateRules(std::string_view json, const PhaseChain& chain);
 
-// The names of the checks that hold for this step without rules of its own.
+// Returns the names of the checks that the default rules require for this step.
 std::vector<std::string> DefaultChecks(std::string_view from, std::string_view to);
 
 }  // namespace interlock::kernel

@@ -17,22 +17,22 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMiB = std::uintmax_t{1} << 20;
 
-// SQLite's own check; the first thing that is wrong, or "ok".
+// SQLite's own check. Returns the first problem, or "ok".
 constexpr db::Sql kCheck = "PRAGMA quick_check(1)";
 
 constexpr db::NamedSql kStatements[] = {IL_SQL(kCheck)};
 
 Result<void> CheckContent(Database& database, std::uintmax_t bytes_max) {
-  std::error_code ignored;  // SQLite has it open
+  std::error_code ignored;  // cannot fail: SQLite has the file open
   const std::uintmax_t size = fs::file_size(database.path(), ignored);
   if (size > bytes_max) return {};
   IL_TRY(const std::optional<std::string> found,
          database.sqlite().One(kCheck, [](const db::Row& row) { return row.String(0); }));
   if (found == "ok") return {};
   return Error(Errc::kCorrupt, fmt::format("{} is damaged: {}", database.path().string(),
-                                           found.value_or("nothing to read")))
+                                           found.value_or("the check returned no row")))
       .WithDetail("do",
-                  "put back a backup with 'ic migrate rollback', or move the file away and "
+                  "restore a backup with 'ic migrate rollback', or move the file away and "
                   "run 'ic init'");
 }
 
@@ -42,7 +42,8 @@ Result<void> CheckWritable(const fs::path& path) {
     if (::access(needed.c_str(), W_OK) == 0 || errno == ENOENT) continue;
     return Error(Errc::kReadOnly, fmt::format("{} is read-only: {}", needed.string(),
                                               std::generic_category().message(errno)))
-        .WithDetail("do", fmt::format("make it writable for you: chmod u+w {}", needed.string()));
+        .WithDetail("do",
+                    fmt::format("make it writable for your user: chmod u+w {}", needed.string()));
   }
   return {};
 }
@@ -53,16 +54,16 @@ Result<void> CheckRoom(const fs::path& path, std::uintmax_t free_min) {
   if (failure || space.available > free_min) return {};
   return Error(
              Errc::kDiskFull,
-             fmt::format("the disk of {} is nearly full: {} MiB are left, more than {} are needed",
+             fmt::format("the disk of {} is nearly full: {} MiB are free, more than {} are needed",
                          path.string(), space.available / kMiB, free_min / kMiB))
-      .WithDetail("do", "free some space there");
+      .WithDetail("do", "free some space on that disk");
 }
 
 }  // namespace
 
 Result<void> CheckHealth(const Database::Options& options, const db::Schema& schema, Clock& clock,
                          const HealthLimits& limits) {
-  IL_TRY(Database database, Database::Look(options, schema, clock));
+  IL_TRY(Database database, Database::OpenUnmigrated(options, schema, clock));
   IL_TRY_VOID(CheckContent(database, limits.checked_bytes_max));
   IL_TRY_VOID(CheckWritable(database.path()));
   return CheckRoom(database.path(), limits.free_bytes_min);

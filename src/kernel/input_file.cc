@@ -9,41 +9,26 @@
 #include <system_error>
 #include <utility>
 
+#include "base/unique_fd.h"
+
 namespace interlock::kernel {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 Error Refused(std::string_view path, std::string_view why) {
   return Error(Errc::kForbidden, fmt::format("@{}: {}", path, why))
-      .WithDetail("do", "name a regular file under the current directory, reached by no symlink");
+      .WithDetail("do", "name a regular file under the current directory, without symlinks");
 }
 
 Error Failed(std::string_view path, int code) {
   if (code == ELOOP) return Refused(path, "a part of the path is a symlink");
   return Error(Errc::kCantOpen, fmt::format("@{}: {}", path, std::generic_category().message(code)))
-      .WithDetail("do", "check that the file is there and that you may read it");
+      .WithDetail("do", "check that the file exists and that you may read it");
 }
 
-// The path from `directory` on, without "." and "..".
+// Returns the path relative to `directory`, without "." and "..".
 Result<fs::path> Below(const fs::path& directory, std::string_view path) {
   const fs::path base = directory.lexically_normal();
   fs::path below = (base / path).lexically_normal().lexically_relative(base);
@@ -53,20 +38,20 @@ Result<fs::path> Below(const fs::path& directory, std::string_view path) {
   return below;
 }
 
-// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
-Result<Descriptor> OpenBelow(const fs::path& directory, const fs::path& below,
-                             std::string_view path) {
-  Descriptor at(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+// O_NONBLOCK: opening a pipe must not wait for a writer.
+Result<UniqueFd> OpenBelow(const fs::path& directory, const fs::path& below,
+                           std::string_view path) {
+  UniqueFd at(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (at.get() < 0) return Failed(path, errno);
   for (auto part = below.begin(); part != below.end(); ++part) {
     const bool last = std::next(part) == below.end();
     const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    Descriptor next(::openat(at.get(), part->c_str(), last ? flags : flags | O_DIRECTORY));
+    UniqueFd next(::openat(at.get(), part->c_str(), last ? flags : flags | O_DIRECTORY));
     if (next.get() < 0) {
       const int code = errno;
       struct stat info = {};
       const bool symlink = ::fstatat(at.get(), part->c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                           S_ISLNK(info.st_mode);  // as a directory it fails with ENOTDIR
+                           S_ISLNK(info.st_mode);  // O_DIRECTORY fails with ENOTDIR
       return Failed(path, symlink ? ELOOP : code);
     }
     at = std::move(next);
@@ -85,12 +70,12 @@ Error TooLarge(std::string_view path, std::size_t most) {
 Result<std::string> ReadFileUnder(const fs::path& directory, std::string_view path,
                                   std::size_t most) {
   IL_TRY(const fs::path below, Below(directory, path));
-  IL_TRY(const Descriptor file, OpenBelow(directory, below, path));
+  IL_TRY(const UniqueFd file, OpenBelow(directory, below, path));
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return Failed(path, errno);
   if (!S_ISREG(info.st_mode)) return Refused(path, "not a regular file");
   if (std::cmp_greater(info.st_size, most)) return TooLarge(path, most);
-  std::string text(most + 1, '\0');  // it may grow while we read
+  std::string text(most + 1, '\0');  // the file may grow during the read
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t count = ::read(file.get(), text.data() + size, text.size() - size);

@@ -9,13 +9,14 @@
 
 namespace interlock::kernel {
 
-// The content of a file that was named by somebody who may know less than they think: it must lie
-// under `directory`, be a regular file of at most `most` bytes, and no part of its path below the
-// directory may be a symlink. Each part is opened from the one before, so nobody can put a symlink
-// there between the look and the opening. `path` may be absolute; ".." is worked out as text.
+// Reads a file whose name comes from untrusted input. The file must be a regular file under
+// `directory` with at most `most` bytes, and no part of its path below `directory` may be a
+// symlink. Each part is opened relative to the part before it, so nobody can swap in a symlink
+// between check and open. `path` may be absolute; ".." is resolved as text.
 //
-// kForbidden: it leads elsewhere, or is no regular file. kCantOpen: it is not there, or not ours to
-// read. kPayloadTooLarge, kIo. Every error has a detail "do". Stateless, so safe from any thread.
+// kForbidden: the path leaves the directory, or is not a regular file. kCantOpen: the file does not
+// exist or is not readable. Also kPayloadTooLarge and kIo. Every error has a detail "do".
+// Stateless, so safe from any thread.
 Result<std::string> ReadFileUnder(const std::filesystem::path& directory, std::string_view path,
                                   std::size_t most);
 

@@ -46,7 +46,7 @@ class KernelTest : public ::testing::Test {
   Database Made() {
     const Database::Options options = {.path = temp_.path()};
     EXPECT_TRUE(Database::Init(options, KernelSchema(), clock_).ok());
-    return Database::Open(options, Database::Access::kWrite, KernelSchema(), clock_).value();
+    return Database::Open(options, Database::OpenMode::kWrite, KernelSchema(), clock_).value();
   }
 
   Database database_;

@@ -40,7 +40,7 @@ constexpr db::Sql kCountSentinels = "SELECT count(*) FROM sentinels WHERE name =
 // The table's primary key.
 constexpr db::Sql kFindSentinel =
     "SELECT last_fired FROM sentinels WHERE name = ?1 AND scope_id = ?2";
-// The table's primary key. The interval is not known: it is judged by that of the next call.
+// The table's primary key. The interval stays unknown, so the interval of the next claim decides.
 constexpr db::Sql kInsertSentinel =
     "INSERT INTO sentinels (name, scope_id, last_fired) VALUES (?1, ?2, ?3)";
 
@@ -60,7 +60,7 @@ Result<std::optional<std::int64_t>> LastFired(db::Connection& connection, const 
       kFindSentinel, [](const db::Row& row) { return row.Int(0); }, file.key->key, file.scope_id);
 }
 
-// The scope that a file name of `key` says; nothing when it is none of its names.
+// Returns the scope in a file name, or nullopt if the name does not match `key`.
 std::optional<std::string> ScopeOf(const LegacyKey& key, std::string_view name) {
   if (name.size() < key.prefix.size() + key.suffix.size()) return std::nullopt;
   if (!name.starts_with(key.prefix) || !name.ends_with(key.suffix)) return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<std::string> ScopeOf(const LegacyKey& key, std::string_view name) 
   return std::string(name.empty() ? key.default_scope : name);
 }
 
-std::optional<struct stat> Look(const fs::path& path) {
+std::optional<struct stat> Lstat(const fs::path& path) {
   struct stat found = {};
   if (::lstat(path.c_str(), &found) != 0) return std::nullopt;
   return found;
@@ -84,7 +84,7 @@ bool IsUsable(const struct stat& found, Kind kind) {
 
 std::optional<LegacyFile> FileOf(const LegacyKey& key, const fs::path& path) {
   std::optional<std::string> scope = ScopeOf(key, path.filename().string());
-  const std::optional<struct stat> found = scope ? Look(path) : std::nullopt;
+  const std::optional<struct stat> found = scope ? Lstat(path) : std::nullopt;
   if (!found || !IsUsable(*found, key.kind)) return std::nullopt;
   LegacyFile file{.key = &key,
                   .scope_id = *std::move(scope),
@@ -102,10 +102,10 @@ std::optional<LegacyFile> FileOf(const LegacyKey& key, const fs::path& path) {
   return file;
 }
 
-// A guard that is a directory; one that fired again holds empty directories "after-<time>".
+// Removes a sentinel directory. One that fired again contains empty directories "after-<time>".
 int RemoveGuardDirectory(const fs::path& path) {
   std::vector<fs::path> marks;
-  std::error_code ignored;  // what is left over is what rmdir tells of
+  std::error_code ignored;  // rmdir below reports what could not be removed
   for (fs::directory_iterator entry(path, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
     if (entry->path().filename().string().starts_with("after-")) marks.push_back(entry->path());
@@ -129,7 +129,7 @@ Result<std::vector<LegacyFile>> FindLegacyFiles(const fs::path& directory) {
   }
   if (failure) {
     return Error(Errc::kIo, fmt::format("{}: {}", directory.string(), failure.message()))
-        .WithDetail("do", "name the directory of the old files with --dir");
+        .WithDetail("do", "name the directory of the legacy files with --dir");
   }
   std::ranges::sort(files, {}, &LegacyFile::path);
   return files;
@@ -147,22 +147,24 @@ Result<std::string> LegacyPayload(const LegacyFile& file) {
   return quoted;
 }
 
-Result<Imported> ImportLegacyFile(db::Transaction& tx, const LegacyFile& file,
-                                  std::string_view payload, std::int64_t now) {
+Result<ImportResult> ImportLegacyFile(db::Transaction& tx, const LegacyFile& file,
+                                      std::string_view payload, std::int64_t now) {
   if (file.key->kind == Kind::kSentinel) {
     IL_TRY(const auto fired, LastFired(tx.connection(), file));
-    if (fired) return *fired >= file.modified_at ? Imported::kBefore : Imported::kKept;
+    if (fired)
+      return *fired >= file.modified_at ? ImportResult::kUnchanged : ImportResult::kDiffers;
     IL_TRY_VOID(tx->Run(kInsertSentinel, file.key->key, file.scope_id, file.modified_at));
-    return Imported::kNow;
+    return ImportResult::kWritten;
   }
   const StateId id{file.key->key, file.scope_id};
   IL_TRY(const auto written, SetState(tx, id, {.payload = payload, .if_version = 0}, now));
-  if (written) return Imported::kNow;
+  if (written) return ImportResult::kWritten;
   IL_TRY(const auto found, FindState(tx.connection(), id, now));
-  return found && found->payload == payload ? Imported::kBefore : Imported::kKept;
+  return found && found->payload == payload ? ImportResult::kUnchanged : ImportResult::kDiffers;
 }
 
-Result<bool> HoldsLegacyFile(db::Connection& connection, const LegacyFile& file, std::int64_t now) {
+Result<bool> IsLegacyFileStored(db::Connection& connection, const LegacyFile& file,
+                                std::int64_t now) {
   if (file.key->kind == Kind::kSentinel) {
     IL_TRY(const auto fired, LastFired(connection, file));
     return fired && *fired >= file.modified_at;
@@ -178,12 +180,12 @@ Result<bool> RemoveLegacyFile(const LegacyFile& file) {
   if (!again || again->modified_at != file.modified_at || again->content != file.content) {
     return false;
   }
-  const auto found = Look(file.path);
+  const auto found = Lstat(file.path);
   const bool directory = found && S_ISDIR(found->st_mode);
   if ((directory ? RemoveGuardDirectory(file.path) : ::unlink(file.path.c_str())) == 0) return true;
   return Error(Errc::kIo, fmt::format("removing {}: {}", file.path.string(),
                                       std::generic_category().message(errno)))
-      .WithDetail("do", "look at what it is, and remove it by hand");
+      .WithDetail("do", "inspect the file and remove it by hand");
 }
 
 Result<std::int64_t> CountScopes(db::Connection& connection, std::string_view key,

@@ -12,8 +12,8 @@
 #include "db/connection.h"
 #include "db/sql.h"
 
-// The temporary files in which hooks kept what is now in the database, and their way into it. `ic`
-// never writes such a file, and no other command reads one.
+// Imports the temporary files in which hooks kept their data before `ic` had a database. `ic` never
+// writes such files, and only `ic compat` reads them.
 //
 // For one thread at a time, that of the connection.
 namespace interlock::kernel {
@@ -23,9 +23,9 @@ struct LegacyKey {
 
   std::string_view key;
   Kind kind;
-  std::string_view prefix;  // of a file's name; what is between it and the suffix is the scope
+  std::string_view prefix;  // of a file name; the text between prefix and suffix is the scope
   std::string_view suffix;
-  std::string_view default_scope = {};  // of a file with nothing between them
+  std::string_view default_scope = {};  // scope of a file name without text between them
 };
 
 // Sorted by key.
@@ -36,37 +36,38 @@ struct LegacyFile {
   std::string scope_id;
   std::filesystem::path path;
   std::int64_t modified_at = 0;          // whole seconds
-  std::string content = {};              // of a state file, as it is
-  std::optional<Error> unreadable = {};  // why there is none
+  std::string content = {};              // of a state file, unchanged
+  std::optional<Error> unreadable = {};  // set if the content could not be read
 };
 
-// The files of `directory` that belong to a key and to the user who asks, sorted by name. Others'
-// files and symlinks are passed over: anybody may put one into a shared directory. A guard may also
-// be a directory, as lib/lib-intercore.sh makes it.
+// Returns the files in `directory` that match a key and belong to the current user, sorted by name.
+// Files of other users and symlinks are ignored, because anybody may create them in a shared
+// directory. A sentinel may also be a directory: lib/lib-intercore.sh creates those.
 Result<std::vector<LegacyFile>> FindLegacyFiles(const std::filesystem::path& directory);
 
-// What a state file holds as JSON: itself, or a string of its text when it is none and its key may
-// hold text. An error says why it may not be stored.
+// Returns the JSON to store for a state file: the content itself, or the content as a JSON string
+// if it is not JSON and its key allows plain text. An error explains why it cannot be stored.
 Result<std::string> LegacyPayload(const LegacyFile& file);
 
-enum class Imported : std::uint8_t {
-  kNow,    // written
-  kKept,   // the database has another value, which stays
-  kBefore  // the database has just this
+enum class ImportResult : std::uint8_t {
+  kWritten,   // the value was written
+  kDiffers,   // the database has another value and keeps it
+  kUnchanged  // the database already has this value
 };
 
-// Writes it unless the database has something for that key and scope. REQUIRES for a state file:
-// `payload` is LegacyPayload() of it.
-Result<Imported> ImportLegacyFile(db::Transaction& tx, const LegacyFile& file,
-                                  std::string_view payload, std::int64_t now);
+// Stores the file's value unless the database already has one for that key and scope. REQUIRES for
+// a state file: `payload` is the result of LegacyPayload().
+Result<ImportResult> ImportLegacyFile(db::Transaction& tx, const LegacyFile& file,
+                                      std::string_view payload, std::int64_t now);
 
-// Whether the database has what the file says: the same value, or a firing not older than it.
-Result<bool> HoldsLegacyFile(db::Connection& connection, const LegacyFile& file, std::int64_t now);
+// True if the database has the file's value: the same state, or a sentinel that fired no earlier.
+Result<bool> IsLegacyFileStored(db::Connection& connection, const LegacyFile& file,
+                                std::int64_t now);
 
-// Removes it, unless it changed since it was found: then it stays, and this is false.
+// Removes the file. Returns false and keeps it if it changed after FindLegacyFiles().
 Result<bool> RemoveLegacyFile(const LegacyFile& file);
 
-// How many scopes of a key are in the database, as state that lives and as sentinels.
+// Counts the scopes of a key in the database, both as unexpired state and as sentinels.
 Result<std::int64_t> CountScopes(db::Connection& connection, std::string_view key,
                                  std::int64_t now);
 

@@ -12,7 +12,7 @@
 namespace interlock::kernel {
 namespace {
 
-// What a table of the older program may lack. A column that must have a value gets a default.
+// A column that a table of the older program may lack. A NOT NULL column needs a default.
 struct Addition {
   std::string_view table;
   std::string_view column;
@@ -78,7 +78,7 @@ constexpr std::array kAdditions = {
     Addition{"coordination_locks", "fence", "INTEGER"},
 };
 
-// The columns of a table; none when there is no such table. SQLite's own catalogue, which is small.
+// The columns of a table; no rows if the table does not exist. Reads SQLite's own small catalogue.
 constexpr db::Sql kColumns = "SELECT name FROM pragma_table_info(?1)";
 constexpr db::Sql kMark = "PRAGMA application_id";
 
@@ -111,7 +111,7 @@ Result<void> Lift(db::Migratable& file) {
       table = addition.table;
       IL_TRY(columns, ColumnsOf(file.connection(), table));
     }
-    if (columns.empty()) continue;  // the first step makes the whole table
+    if (columns.empty()) continue;  // the first migration step creates the whole table
     if (std::ranges::find(columns, addition.column) != columns.end()) continue;
     IL_TRY_VOID(file.RunScript(
         fmt::format("ALTER TABLE {} ADD COLUMN {} {}", table, addition.column, addition.type)));

@@ -7,9 +7,9 @@
 
 namespace interlock::kernel {
 
-// The program that `ic` replaces: its files have versions 1 to 39 and no mark. They are known by
-// their table `state`; what their tables lack is added column by column, and nothing is removed.
-// Its functions run in the thread of the migration.
+// The program that `ic` replaces. Its files have schema versions 1 to 39 and no application id; the
+// table `state` identifies them. Lifting such a file adds the missing columns and removes nothing.
+// The callbacks run in the thread of the migration.
 db::Predecessor OlderProgram();
 
 std::span<const db::NamedSql> LiftStatements();

@@ -6,24 +6,24 @@
 
 #include "base/result.h"
 
-// Which file the database of `ic` is. Only looks; makes nothing. Safe from any thread.
+// Chooses the database file of `ic`. Creates nothing. Safe from any thread.
 namespace interlock::kernel {
 
-// What decides it, strongest first.
-struct Wish {
+// The inputs of the choice, highest priority first.
+struct DatabasePathInputs {
   std::optional<std::string> flag;         // --db
   std::optional<std::string> environment;  // INTERCORE_DB
-  std::filesystem::path directory;         // where the program runs; absolute
+  std::filesystem::path directory;         // the current directory; absolute
 };
 
-// --db must end in .db, hold no "..", and lie below the directory, also when symlinks on its way
-// are followed: a hook that pastes a stranger's text into it reaches nothing else. The directory
-// goes by any of its names, and the path that comes out has its real one. INTERCORE_DB is the
-// user's own and may lie anywhere. Without either it is the first .clavain/intercore.db from the
-// directory upwards, and when there is none, the one that would be made in the directory.
-// kInvalidArgument names the rule that was broken.
+// --db must end in .db, contain no "..", and lie below the directory even after symlinks are
+// resolved, so that untrusted text in --db cannot reach other files. The directory may be named
+// through symlinks; the returned path has its real name. INTERCORE_DB may name any path, because
+// the user sets it. Without both, the result is the first .clavain/intercore.db in the directory or
+// its parents, or else the one that `ic init` would create in the directory. kInvalidArgument names
+// the violated rule.
 //
-// A directory of the file that is a symlink is refused later, when it is opened.
-Result<std::filesystem::path> Locate(const Wish& wish);
+// A symlinked parent directory is rejected later, when the file is opened.
+Result<std::filesystem::path> LocateDatabase(const DatabasePathInputs& inputs);
 
 }  // namespace interlock::kernel

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using testing::TempDir;
 
 Result<fs::path> Flag(std::string flag) {
-  return Locate({.flag = std::move(flag), .environment = {}, .directory = "/some/where"});
+  return LocateDatabase({.flag = std::move(flag), .environment = {}, .directory = "/some/where"});
 }
 
 TEST(LocateTest, AFlagMustNameADatabaseBelowTheDirectory) {
@@ -29,8 +29,8 @@ TEST(LocateTest, AFlagMustNameADatabaseBelowTheDirectory) {
   };
   for (const Case& wrong :
        {Case{"", "is empty"}, Case{"x.sqlite", "does not end in .db"},
-        Case{"x.db/", "does not end in .db"}, Case{"../x.db", "holds '..'"},
-        Case{"a..b.db", "holds '..'"}, Case{"/some/x.db", "not under"},
+        Case{"x.db/", "does not end in .db"}, Case{"../x.db", "contains '..'"},
+        Case{"a..b.db", "contains '..'"}, Case{"/some/x.db", "not under"},
         Case{"/some/wherever/x.db", "not under"}, Case{"/etc/x.db", "not under"}}) {
     const Result<fs::path> found = Flag(wrong.flag);
     ASSERT_FALSE(found.ok()) << wrong.flag;
@@ -48,7 +48,7 @@ TEST(LocateTest, AFlagMustNotLeadOutThroughASymlink) {
   fs::create_directory_symlink(temp.path() / "outside", here / "out");
   fs::create_directory_symlink("inside", here / "in");
   const auto flag = [&here](std::string text) {
-    return Locate({.flag = std::move(text), .environment = {}, .directory = here});
+    return LocateDatabase({.flag = std::move(text), .environment = {}, .directory = here});
   };
   for (const char* const path : {"out/x.db", "out/deep/x.db", "out/deep/to/be/made/x.db"}) {
     const Result<fs::path> found = flag(path);
@@ -69,26 +69,29 @@ TEST(LocateTest, TheDirectoryGoesByAnyOfItsNames) {
   fs::create_directory_symlink("real", link);
   for (const fs::path& directory : {real, link}) {
     const auto flag = [&directory](std::string text) {
-      return Locate({.flag = std::move(text), .environment = {}, .directory = directory});
+      return LocateDatabase({.flag = std::move(text), .environment = {}, .directory = directory});
     };
     EXPECT_EQ(flag("x.db").value(), real / "x.db");
     EXPECT_EQ(flag((directory / "x.db").string()).value(), real / "x.db");
     EXPECT_EQ(flag((real / "x.db").string()).value(), real / "x.db");
-    EXPECT_EQ(Locate({.flag = {}, .environment = "x.db", .directory = directory}).value(),
+    EXPECT_EQ(LocateDatabase({.flag = {}, .environment = "x.db", .directory = directory}).value(),
               real / "x.db");
   }
-  EXPECT_FALSE(
-      Locate({.flag = (temp.path() / "x.db").string(), .environment = {}, .directory = link}).ok());
+  EXPECT_FALSE(LocateDatabase(
+                   {.flag = (temp.path() / "x.db").string(), .environment = {}, .directory = link})
+                   .ok());
 }
 
 TEST(LocateTest, TheEnvironmentMayNameAFileAnywhere) {
   const auto named = [](std::string text) {
-    return Locate({.flag = {}, .environment = std::move(text), .directory = "/some/where"}).value();
+    return LocateDatabase({.flag = {}, .environment = std::move(text), .directory = "/some/where"})
+        .value();
   };
   EXPECT_EQ(named("/else/x.db"), "/else/x.db");
   EXPECT_EQ(named("../x"), "/some/x");
-  EXPECT_EQ(Locate({.flag = "f.db", .environment = "/else/x.db", .directory = "/d"}).value(),
-            "/d/f.db");
+  EXPECT_EQ(
+      LocateDatabase({.flag = "f.db", .environment = "/else/x.db", .directory = "/d"}).value(),
+      "/d/f.db");
 }
 
 TEST(LocateTest, OtherwiseItIsTheNearestAboveOrTheOneToBeMadeHere) {
@@ -96,7 +99,7 @@ TEST(LocateTest, OtherwiseItIsTheNearestAboveOrTheOneToBeMadeHere) {
   const fs::path below = temp.path() / "a" / "b";
   fs::create_directories(below);
   const auto found = [&below] {
-    return Locate({.flag = {}, .environment = {}, .directory = below}).value();
+    return LocateDatabase({.flag = {}, .environment = {}, .directory = below}).value();
   };
   EXPECT_EQ(found(), below / ".clavain/intercore.db");
   fs::create_directory(temp.path() / ".clavain");

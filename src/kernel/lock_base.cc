@@ -18,26 +18,25 @@ constexpr mode_t kDirectoryMode = 0700;
 constexpr uid_t kAdministrator = 0;
 constexpr std::string_view kRemedy = "set INTERCORE_LOCK_DIR to a directory of your own";
 
-Error Foreign(const std::string& path, uid_t owner) {
+Error WrongOwnerError(const std::string& path, uid_t owner) {
   return Error(Errc::kForbidden,
                fmt::format("the lock directory {} belongs to user {}", path, owner))
       .WithDetail("do", std::string(kRemedy));
 }
 
-Error Linked(const std::string& path) {
+Error SymlinkError(const std::string& path) {
   return Error(Errc::kForbidden,
-               fmt::format("{} on the way to the locks is a symbolic link, which is not followed",
-                           path))
-      .WithDetail("do", "set INTERCORE_LOCK_DIR to a directory that is reached without one");
+               fmt::format("{} is a symlink; the path of a lock must not contain symlinks", path))
+      .WithDetail("do", "set INTERCORE_LOCK_DIR to a path without symlinks");
 }
 
-// By errno. What was there a moment ago may have been removed.
+// Reads errno. ENOENT means that another process removed an entry that existed a moment ago.
 Error Failed(std::string_view doing, const std::string& path) {
   if (errno == ENOENT) return Error(Errc::kNotFound, fmt::format("{} was just removed", path));
   return LockSystemError(errno, fmt::format("{} {}", doing, path));
 }
 
-// Whose symlink it is; nothing when it is none.
+// Returns the owner of the symlink, or nullopt if the entry is not a symlink.
 std::optional<uid_t> SymlinkOwner(int parent, const std::string& name) {
   struct stat found{};
   if (::fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
@@ -45,11 +44,11 @@ std::optional<uid_t> SymlinkOwner(int parent, const std::string& name) {
   return found.st_uid;
 }
 
-// One step of the way. What is below a directory in which everybody may make entries could have
-// been made by anybody.
-class Walk {
+// Opens the base directory component by component. Any user may have created an entry of a
+// world-writable directory, so the checks are stricter below one.
+class BasePathWalk {
  public:
-  Walk(const std::string& base, IfNoBase if_none) : base_(base), if_none_(if_none) {}
+  BasePathWalk(const std::string& base, IfMissing if_none) : base_(base), if_none_(if_none) {}
 
   Result<UniqueFd> Go() {
     at_ = UniqueFd(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -72,9 +71,9 @@ class Walk {
     constexpr int kFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     UniqueFd next(::openat(at_.get(), name.c_str(), kFlags | O_NOFOLLOW));
     if (next.get() < 0 && errno == ENOENT) {
-      if (if_none_ == IfNoBase::kFail) return Error(Errc::kNotFound, "there is no " + path);
+      if (if_none_ == IfMissing::kFail) return Error(Errc::kNotFound, path + " does not exist");
       if (::mkdirat(at_.get(), name.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-        return Failed("making", path);
+        return Failed("creating", path);
       }
       next = UniqueFd(::openat(at_.get(), name.c_str(), kFlags | O_NOFOLLOW));
     }
@@ -84,7 +83,7 @@ class Walk {
         return Error(Errc::kCantOpen, fmt::format("{} is not a directory", path))
             .WithDetail("do", std::string(kRemedy));
       }
-      if (exposed_ || last || *link_owner != kAdministrator) return Linked(path);
+      if (exposed_ || last || *link_owner != kAdministrator) return SymlinkError(path);
       next = UniqueFd(::openat(at_.get(), name.c_str(), kFlags));
     }
     if (next.get() < 0) return Failed("opening", path);
@@ -95,17 +94,18 @@ class Walk {
   Result<void> Judge(bool last, const std::string& path) {
     struct stat found{};
     if (::fstat(at_.get(), &found) != 0) {
-      return LockSystemError(errno, fmt::format("looking at {}", path));
+      return LockSystemError(errno, fmt::format("checking {}", path));
     }
     const bool ours = found.st_uid == ::geteuid();
-    if (last && !ours) return Foreign(path, found.st_uid);
-    if (exposed_ && !ours && found.st_uid != kAdministrator) return Foreign(path, found.st_uid);
+    if (last && !ours) return WrongOwnerError(path, found.st_uid);
+    if (exposed_ && !ours && found.st_uid != kAdministrator)
+      return WrongOwnerError(path, found.st_uid);
     if ((found.st_mode & S_IWOTH) != 0) exposed_ = true;
     return {};
   }
 
   const std::string& base_;
-  const IfNoBase if_none_;
+  const IfMissing if_none_;
   UniqueFd at_;
   bool exposed_ = false;
 };
@@ -124,37 +124,39 @@ Error LockSystemError(int error, std::string_view what) {
     errc = Errc::kForbidden;
   } else if (error == ENAMETOOLONG) {
     errc = Errc::kInvalidArgument;
-    remedy = "names and scopes are names of directories: use at most 255 bytes";
+    remedy = "use at most 255 bytes: names and scopes are directory names";
   }
   return Error(errc, fmt::format("{}: {}", what, ::strerrordesc_np(error)))
       .WithDetail("do", std::move(remedy));
 }
 
-Result<UniqueFd> OpenLockBase(const std::string& base, IfNoBase if_none) {
+Result<UniqueFd> OpenLockBase(const std::string& base, IfMissing if_none) {
   if (!base.starts_with('/')) {
     return Error(Errc::kInvalidArgument,
                  fmt::format("the lock directory '{}' is not an absolute path", base))
         .WithDetail("do",
-                    "start INTERCORE_LOCK_DIR with a /: every process must mean the same one");
+                    "set INTERCORE_LOCK_DIR to an absolute path, so that all processes agree");
   }
-  return Walk(base, if_none).Go();
+  return BasePathWalk(base, if_none).Go();
 }
 
-Result<UniqueFd> OpenLockDirectory(int parent, const std::string& name, IfNoBase if_none) {
+Result<UniqueFd> OpenLockDirectory(int parent, const std::string& name, IfMissing if_none) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   while (true) {
     UniqueFd fd(::openat(parent, name.c_str(), kFlags));
     if (fd.get() >= 0) return fd;
     const int error = errno;
     if (error == ENOTDIR || error == ELOOP) {
-      if (SymlinkOwner(parent, name)) return Linked(name);
+      if (SymlinkOwner(parent, name)) return SymlinkError(name);
       return Error(Errc::kCorrupt, fmt::format("'{}' among the locks is not a directory", name))
-          .WithDetail("do", "remove it: nothing else belongs there");
+          .WithDetail("do", "remove it: the lock directory must contain only directories");
     }
     if (error != ENOENT) return LockSystemError(error, fmt::format("opening the lock '{}'", name));
-    if (if_none == IfNoBase::kFail) return Error(Errc::kNotFound, fmt::format("no '{}'", name));
+    if (if_none == IfMissing::kFail) {
+      return Error(Errc::kNotFound, fmt::format("'{}' does not exist", name));
+    }
     if (::mkdirat(parent, name.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
-      return Failed("making", name);
+      return Failed("creating", name);
     }
   }
 }

@@ -29,7 +29,7 @@ constexpr std::size_t kOwnerBytesMax = std::size_t{64} * 1024;
 
 std::int64_t Seconds(Timestamp time) { return time.micros / 1'000'000; }
 
-// Nothing, or the errno of what failed.
+// Returns nullopt on success, else the errno of the failed call.
 std::optional<int> WriteNewFile(int directory, const char* name, std::string_view text) {
   const UniqueFd file(
       ::openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode));
@@ -43,9 +43,9 @@ std::optional<int> WriteNewFile(int directory, const char* name, std::string_vie
   return std::nullopt;
 }
 
-// Nothing when it is no file, or cannot be read.
+// Returns nullopt if the entry is not a regular file or cannot be read.
 std::optional<std::string> ReadSmallFile(int directory, const char* name) {
-  // A pipe of that name must not keep us waiting.
+  // O_NONBLOCK: opening a pipe of that name must not wait for a writer.
   const UniqueFd file(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat found{};
   if (file.get() < 0 || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -62,17 +62,17 @@ std::optional<std::string> ReadSmallFile(int directory, const char* name) {
   return std::nullopt;
 }
 
-// The guard of a directory, held until the end of this object or of the process.
-class Guard {
+// The guard of a directory. Released by the destructor, or when the process ends.
+class RemovalGuard {
  public:
-  explicit Guard(int directory) : directory_(directory) {}
-  ~Guard() {
+  explicit RemovalGuard(int directory) : directory_(directory) {}
+  ~RemovalGuard() {
     if (held_) ::flock(directory_, LOCK_UN);
   }
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
+  RemovalGuard(const RemovalGuard&) = delete;
+  RemovalGuard& operator=(const RemovalGuard&) = delete;
 
-  // It is held for some microseconds, unless its holder was stopped.
+  // A holder needs microseconds, unless its process is stopped.
   bool Take(Clock& clock, Duration timeout) {
     const Duration end = clock.Monotonic() + timeout;
     while (::flock(directory_, LOCK_EX | LOCK_NB) != 0) {
@@ -94,7 +94,7 @@ Duration AgeAt(Timestamp now, std::int64_t since) {
 }
 
 Result<std::vector<std::string>> EntriesOf(int directory) {
-  // A descriptor of its own: reading moves it.
+  // Use a separate descriptor, because reading moves its offset.
   const int fd = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
   if (listing == nullptr) return LockSystemError(errno, "listing locks");
@@ -107,115 +107,114 @@ Result<std::vector<std::string>> EntriesOf(int directory) {
   return names;
 }
 
-Result<LockDirectory> LockDirectory::Open(const LockWorld& world, const UniqueFd& base,
-                                          std::string name, IfNoBase if_none) {
+Result<LockDirectory> LockDirectory::Open(const LockContext& context, const UniqueFd& base,
+                                          std::string name, IfMissing if_none) {
   IL_TRY(UniqueFd fd, OpenLockDirectory(base.get(), name, if_none));
-  return LockDirectory(world, std::move(fd), std::move(name));
+  return LockDirectory(context, std::move(fd), std::move(name));
 }
 
 std::string LockDirectory::PrivateName(std::string_view kind) const {
-  return fmt::format("{}{}-{}-{}", kPrivate, kind, world_->self.pid, ShortId(world_->random));
+  return fmt::format("{}{}-{}-{}", kPrivate, kind, context_->self.pid, ShortId(context_->random));
 }
 
 std::string LockDirectory::NewOwnerText(const std::string& owner) const {
-  LockHolder holder = HolderOf(owner, world_->self);
-  const bool here = IsSameHost(holder.host, world_->self.host);
+  HostProcess holder = ProcessOfOwner(owner, context_->self);
+  const bool here = IsSameHost(holder.host, context_->self.host);
   return LockOwnerText({.pid = holder.pid,
                         .host = std::move(holder.host),
                         .owner = owner,
-                        .created = Seconds(world_->clock.Now()),
+                        .created = Seconds(context_->clock.Now()),
                         .start = here ? ProcessStart(holder.pid) : std::nullopt});
 }
 
-Result<LockDirectory::Claimed> LockDirectory::Claim(const std::string& scope,
-                                                    const std::string& owner) {
+Result<LockDirectory::ClaimResult> LockDirectory::Claim(const std::string& scope,
+                                                        const std::string& owner) {
   struct stat there{};
-  if (::fstatat(fd(), scope.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) return Claimed::kTaken;
+  if (::fstatat(fd(), scope.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) return ClaimResult::kTaken;
   const std::string made = PrivateName("new");
-  const std::optional<int> error = MakeAndRename(made, scope, NewOwnerText(owner));
-  if (!error) return Claimed::kYes;
+  const std::optional<int> error = CreateAndRename(made, scope, NewOwnerText(owner));
+  if (!error) return ClaimResult::kYes;
   Delete(made);
-  if (*error == EEXIST) return Claimed::kTaken;
-  if (*error == ENOENT) return Claimed::kLost;
+  if (*error == EEXIST) return ClaimResult::kTaken;
+  if (*error == ENOENT) return ClaimResult::kLost;
   if (*error == EINVAL || *error == ENOSYS) {
     return Error(Errc::kIo,
-                 "this file system cannot rename without replacing, so a lock would not exclude")
+                 "this file system cannot rename without replacing, so locks are not exclusive")
         .WithDetail("do", "set INTERCORE_LOCK_DIR to a directory on a local disk");
   }
   return LockSystemError(*error, fmt::format("taking the lock '{}/{}'", name_, scope));
 }
 
-std::optional<int> LockDirectory::MakeAndRename(const std::string& made, const std::string& scope,
-                                                const std::string& owner_text) const {
+std::optional<int> LockDirectory::CreateAndRename(const std::string& made, const std::string& scope,
+                                                  const std::string& owner_text) const {
   if (::mkdirat(fd(), made.c_str(), kDirectoryMode) != 0) return errno;
   const UniqueFd inside(
       ::openat(fd(), made.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (inside.get() < 0) return errno;
   if (const auto error = WriteNewFile(inside.get(), kOwnerFile, owner_text)) return error;
-  // Never onto anything: a plain rename would replace the empty directory that a script just made.
+  // Without RENAME_NOREPLACE, this could replace the empty directory that a script just created.
   if (::renameat2(fd(), made.c_str(), fd(), scope.c_str(), RENAME_NOREPLACE) != 0) return errno;
   return std::nullopt;
 }
 
-Holder LockDirectory::Judge(const LockOwner& owner) const {
-  const bool here = owner.host.empty() || IsSameHost(owner.host, world_->self.host);
-  if (!here) return Holder::kElsewhere;
-  return IsAlive(owner.pid, owner.start) ? Holder::kHere : Holder::kGone;
+HolderStatus LockDirectory::StatusOf(const LockOwner& owner) const {
+  const bool here = owner.host.empty() || IsSameHost(owner.host, context_->self.host);
+  if (!here) return HolderStatus::kRemote;
+  return IsAlive(owner.pid, owner.start) ? HolderStatus::kAlive : HolderStatus::kDead;
 }
 
-Result<std::optional<HeldLock>> LockDirectory::Look(const std::string& scope) const {
-  const auto opened = OpenLockDirectory(fd(), scope, IfNoBase::kFail);
+Result<std::optional<HeldLock>> LockDirectory::Find(const std::string& scope) const {
+  const auto opened = OpenLockDirectory(fd(), scope, IfMissing::kFail);
   if (!opened.ok()) {
     if (opened.error().code() == Errc::kNotFound) return std::optional<HeldLock>();
     return opened.error();
   }
   struct stat found{};
-  if (::fstat(opened->get(), &found) != 0) return LockSystemError(errno, "looking at a lock");
+  if (::fstat(opened->get(), &found) != 0) return LockSystemError(errno, "reading a lock");
   HeldLock held{.name = name_, .scope = scope, .since = found.st_mtim.tv_sec};
   const std::optional<std::string> text = ReadSmallFile(opened->get(), kOwnerFile);
   if (!text) {
-    // Gone between the two looks, rather than never there.
+    // Without links, the lock was removed after it was opened.
     if (::fstat(opened->get(), &found) == 0 && found.st_nlink == 0)
       return std::optional<HeldLock>();
     return held;
   }
   if (auto owner = ParseLockOwner(*text); owner.ok()) {
-    held.holder = Judge(*owner);
+    held.holder = StatusOf(*owner);
     held.since = owner->created;
     held.owner = std::move(*owner);
   }
   return held;
 }
 
-Result<LockDirectory::Removed> LockDirectory::RemoveIf(
+Result<LockDirectory::RemoveResult> LockDirectory::RemoveIf(
     const std::string& scope, Duration timeout,
     const std::function<bool(const HeldLock&)>& unwanted) {
   const std::string gone = PrivateName("gone");
   {
-    Guard guard(fd());
-    if (!guard.Take(world_->clock, timeout)) {
+    RemovalGuard guard(fd());
+    if (!guard.Take(context_->clock, timeout)) {
       return Error(Errc::kBusy,
-                   fmt::format("another process is removing a lock of '{}' and does not come to an "
-                               "end",
+                   fmt::format("another process is removing a lock of '{}' and does not finish",
                                name_))
-          .WithDetail("do", "see whether an ic is stopped (ps), let it go on, and try again");
+          .WithDetail("do", "find a stopped ic process with ps, continue it, and try again");
     }
-    IL_TRY(const std::optional<HeldLock> held, Look(scope));
-    if (!held || !unwanted(*held)) return Removed::kNo;
-    if (!HoldsOnlyOurs(scope)) {
-      IL_TRY(const std::optional<HeldLock> still, Look(scope));
-      return still ? Removed::kHasForeignFiles : Removed::kNo;
+    IL_TRY(const std::optional<HeldLock> held, Find(scope));
+    if (!held || !unwanted(*held)) return RemoveResult::kNo;
+    if (!HasOnlyOwnerFiles(scope)) {
+      IL_TRY(const std::optional<HeldLock> still, Find(scope));
+      return still ? RemoveResult::kHasForeignFiles : RemoveResult::kNo;
     }
     if (::renameat2(fd(), scope.c_str(), fd(), gone.c_str(), RENAME_NOREPLACE) != 0) {
-      if (errno == ENOENT) return Removed::kNo;
+      if (errno == ENOENT) return RemoveResult::kNo;
       return LockSystemError(errno, fmt::format("removing the lock '{}/{}'", name_, scope));
     }
   }
   Delete(gone);
-  return Removed::kYes;
+  return RemoveResult::kYes;
 }
 
-bool LockDirectory::HoldsOnlyOurs(const std::string& entry) const {
+bool LockDirectory::HasOnlyOwnerFiles(const std::string& entry) const {
   const UniqueFd inside(
       ::openat(fd(), entry.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const auto entries = EntriesOf(inside.get());
@@ -241,17 +240,18 @@ Result<std::vector<std::string>> LockDirectory::Scopes() const {
   return names;
 }
 
-void LockDirectory::ClearRemains(Duration older_than) {
+void LockDirectory::DeleteLeftovers(Duration older_than) {
   const auto entries = EntriesOf(fd());
   if (!entries.ok()) return;
   for (const std::string& entry : *entries) {
     struct stat found{};
     if (!entry.starts_with(kPrivate) ||
         ::fstatat(fd(), entry.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ||
-        AgeAt(world_->clock.Now(), found.st_mtim.tv_sec) < older_than || !HoldsOnlyOurs(entry)) {
+        AgeAt(context_->clock.Now(), found.st_mtim.tv_sec) < older_than ||
+        !HasOnlyOwnerFiles(entry)) {
       continue;
     }
-    // Renamed first, so that whoever made it cannot make a lock of it half deleted.
+    // Rename first, so that its creator cannot turn a half deleted directory into a lock.
     const std::string gone = PrivateName("gone");
     if (::renameat2(fd(), entry.c_str(), fd(), gone.c_str(), RENAME_NOREPLACE) == 0) Delete(gone);
   }

@@ -16,103 +16,104 @@
 
 namespace interlock::kernel {
 
-// What is known of who holds a lock.
-enum class Holder : std::uint8_t {
-  kHere,       // a process of this machine that runs, or may
-  kGone,       // a process of this machine that has ended
-  kElsewhere,  // on another machine, of whose processes we know nothing
-  kUnknown,    // owner.json is missing or makes no sense
+// State of the process that holds a lock.
+enum class HolderStatus : std::uint8_t {
+  kAlive,    // a process of this machine that runs, or may run
+  kDead,     // a process of this machine that has ended
+  kRemote,   // a process of another machine; its state is unknown
+  kUnknown,  // owner.json is missing or invalid
 };
 
 // A lock that is held.
 struct HeldLock {
   std::string name;
   std::string scope;
-  Holder holder = Holder::kUnknown;
-  std::optional<LockOwner> owner = {};  // nothing exactly when the holder is unknown
-  std::int64_t since = 0;               // Unix seconds: `created`, or the directory's own time
+  HolderStatus holder = HolderStatus::kUnknown;
+  std::optional<LockOwner> owner = {};  // nullopt exactly if the holder is unknown
+  std::int64_t since = 0;               // Unix seconds: `created`, or the directory's mtime
 };
 
-// Where the time, random names and the identity of this process come from. Must outlive its users.
-struct LockWorld {
+// Time, randomness and the identity of this process. Must outlive its users.
+struct LockContext {
   Clock& clock;
   RandomSource& random;
-  LockHolder self;
+  HostProcess self;
 };
 
-// <base>/<name>, open: the locks of one name, each a directory <scope> with owner.json in it.
+// The directory <base>/<name>, open. It contains the locks of one name; each is a directory <scope>
+// with an owner.json in it.
 //
-// Invariants, with any number of processes, each of which may be killed at any point:
-// (1) A lock of ours appears whole: its directory is made under another name, with owner.json
-//     in it, and then renamed, never onto anything. It is never seen without an owner.
-// (2) A lock disappears whole: its directory is renamed away, and deleted then.
-// (3) Whoever removes a lock holds the guard, an flock of this directory that ends with its
-//     process, and judges the lock under it. So one of many removes it, and none removes a lock
-//     that was taken anew meanwhile.
+// Invariants, for any number of processes, each of which may be killed at any point:
+// (1) A lock is created atomically: its directory is created under a temporary name, gets its
+//     owner.json, and is then renamed without replacing anything. No process sees it without owner.
+// (2) A lock is removed atomically: its directory is renamed away and then deleted.
+// (3) A process that removes a lock holds the guard, an flock on this directory that ends with the
+//     process, and checks the lock again under it. So only one process removes a lock, and none
+//     removes a lock that was acquired again in the meantime.
 //
-// Scripts claim a lock by mkdir of its directory, which (1) respects, and write owner.json later.
-// Names that we make begin with "..", which no scope does, and are nobody's locks.
+// Scripts acquire a lock with mkdir of its directory, which (1) never replaces, and then write
+// owner.json. Temporary names begin with "..", which no scope does, so they are never locks.
 //
-// For one thread at a time; any number of objects may stand for one directory.
+// For one thread at a time; any number of objects may represent the same directory.
 class LockDirectory {
  public:
-  // Errors as those of kernel/lock_base.h.
-  static Result<LockDirectory> Open(const LockWorld& world, const UniqueFd& base, std::string name,
-                                    IfNoBase if_none);
+  // Errors are those of kernel/lock_base.h.
+  static Result<LockDirectory> Open(const LockContext& context, const UniqueFd& base,
+                                    std::string name, IfMissing if_none);
 
   int fd() const { return fd_.get(); }
 
-  enum class Claimed : std::uint8_t {
+  enum class ClaimResult : std::uint8_t {
     kYes,
     kTaken,
     kLost,  // this directory itself was removed: open it again
   };
-  // Takes the lock for `owner`.
-  Result<Claimed> Claim(const std::string& scope, const std::string& owner);
+  // Tries to acquire the lock for `owner`. Does not wait.
+  Result<ClaimResult> Claim(const std::string& scope, const std::string& owner);
 
-  // Nothing when nobody holds it.
-  Result<std::optional<HeldLock>> Look(const std::string& scope) const;
+  // Returns nullopt if the lock is free.
+  Result<std::optional<HeldLock>> Find(const std::string& scope) const;
 
-  enum class Removed : std::uint8_t {
+  enum class RemoveResult : std::uint8_t {
     kYes,
-    kNo,               // it is not there, or not unwanted
-    kHasForeignFiles,  // which are not ours to remove, so it stays
+    kNo,               // the lock is free, or `unwanted` returned false
+    kHasForeignFiles,  // the lock contains files of another program, so it was not removed
   };
-  // Removes the lock if it is there and `unwanted` says so under the guard. kBusy: another process
-  // had the guard all the time.
-  Result<Removed> RemoveIf(const std::string& scope, Duration timeout,
-                           const std::function<bool(const HeldLock&)>& unwanted);
+  // Removes the lock if it exists and `unwanted` returns true under the guard. kBusy: another
+  // process held the guard until the timeout.
+  Result<RemoveResult> RemoveIf(const std::string& scope, Duration timeout,
+                                const std::function<bool(const HeldLock&)>& unwanted);
 
-  // Everything that has a scope's name, in order; it need not be a lock.
+  // Returns every entry with a valid scope name, sorted. An entry need not be a lock.
   Result<std::vector<std::string>> Scopes() const;
 
-  // Deletes what killed processes left half made or half deleted, if it is that old.
-  void ClearRemains(Duration older_than);
+  // Deletes temporary directories of that age, which killed processes left behind.
+  void DeleteLeftovers(Duration older_than);
 
  private:
-  LockDirectory(const LockWorld& world, UniqueFd fd, std::string name)
-      : world_(&world), fd_(std::move(fd)), name_(std::move(name)) {}
+  LockDirectory(const LockContext& context, UniqueFd fd, std::string name)
+      : context_(&context), fd_(std::move(fd)), name_(std::move(name)) {}
 
   std::string PrivateName(std::string_view kind) const;
   std::string NewOwnerText(const std::string& owner) const;
-  Holder Judge(const LockOwner& owner) const;
-  // Nothing when the lock is ours, or the errno of what failed.
-  std::optional<int> MakeAndRename(const std::string& made, const std::string& scope,
-                                   const std::string& owner_text) const;
-  // False for a directory with anything in it that no lock has: it is not ours to remove.
-  bool HoldsOnlyOurs(const std::string& entry) const;
+  HolderStatus StatusOf(const LockOwner& owner) const;
+  // Returns nullopt if the lock was acquired, else the errno of the failed call.
+  std::optional<int> CreateAndRename(const std::string& made, const std::string& scope,
+                                     const std::string& owner_text) const;
+  // False if the directory contains anything but owner files; it must not be deleted then.
+  bool HasOnlyOwnerFiles(const std::string& entry) const;
   void Delete(const std::string& entry) const;
 
-  const LockWorld* world_;
+  const LockContext* context_;
   UniqueFd fd_;
   std::string name_;
 };
 
-// How long ago that was. A time in the future says that the clock was set, and as much about the
-// age as one in the past.
+// Returns the distance between the two times. A time in the future means that the clock was set
+// back; it says as much about the age as a time in the past.
 Duration AgeAt(Timestamp now, std::int64_t since);
 
-// The names in a directory, in order, without "." and "..".
+// Returns the names in a directory, sorted, without "." and "..".
 Result<std::vector<std::string>> EntriesOf(int directory);
 
 }  // namespace interlock::kernel

@@ -8,7 +8,7 @@
 namespace interlock::kernel {
 namespace {
 
-// The file as it is read; what else stands in it is not looked at.
+// The fields of the file. Other fields are ignored.
 struct OwnerFile {
   std::int64_t pid = 0;
   std::string host;
@@ -39,7 +39,7 @@ Result<LockOwner> ParseLockOwner(std::string_view text) {
   if (!file.ok()) return Error(Errc::kCorrupt, file.error().message()).In("owner.json");
   if (file->pid <= 0) return Error(Errc::kCorrupt, "owner.json: pid is not positive");
   if (file->created < 0 || file->created > kCreatedMax) {
-    return Error(Errc::kCorrupt, "owner.json: created is no time");
+    return Error(Errc::kCorrupt, "owner.json: created is not a valid time");
   }
   return LockOwner{.pid = file->pid,
                    .host = std::move(file->host),
@@ -48,7 +48,7 @@ Result<LockOwner> ParseLockOwner(std::string_view text) {
                    .start = file->start};
 }
 
-LockHolder HolderOf(std::string_view owner, const LockHolder& self) {
+HostProcess ProcessOfOwner(std::string_view owner, const HostProcess& self) {
   const std::size_t colon = owner.find(':');
   const std::string_view number = owner.substr(0, colon);
   std::int32_t pid = 0;

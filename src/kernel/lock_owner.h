@@ -7,39 +7,38 @@
 
 #include "base/result.h"
 
-// Who holds a lock, as owner.json says it. Scripts read and write these files too, so the text is
-// an interface:
+// The owner of a lock, as stored in owner.json. Scripts read and write these files too, so the
+// format is an interface:
 //
 //   {"pid":4711,"host":"build7","owner":"4711:build7","created":1767323045,"start":88211}
 //
-// `start` may be absent. A host that is empty names no other machine, so it is this one. Pure
-// functions.
+// `start` may be absent. An empty host means this machine. Pure functions.
 namespace interlock::kernel {
 
 struct LockOwner {
   std::int64_t pid = 0;
   std::string host = {};
-  std::string owner = {};                  // what must be said again to release the lock
+  std::string owner = {};                  // must be given again to release the lock
   std::int64_t created = 0;                // Unix seconds
-  std::optional<std::int64_t> start = {};  // of the process, see kernel/process.h
+  std::optional<std::int64_t> start = {};  // start time of the process, see kernel/process.h
 
   bool operator==(const LockOwner&) const = default;
 };
 
 std::string LockOwnerText(const LockOwner& owner);
 
-// kCorrupt: not such a text.
+// kCorrupt: the text does not have this format.
 Result<LockOwner> ParseLockOwner(std::string_view text);
 
-// The process and machine that an owner's name stands for: "4711:build7" names both, "4711" one of
-// this machine. Any other name ("alice", "agent:blue") stands for `self`.
-struct LockHolder {
+// The process that an owner name stands for. "4711:build7" names process and host, "4711" a process
+// of this machine. Any other name ("alice", "agent:blue") stands for `self`.
+struct HostProcess {
   std::int64_t pid = 0;
   std::string host = {};
 };
-LockHolder HolderOf(std::string_view owner, const LockHolder& self);
+HostProcess ProcessOfOwner(std::string_view owner, const HostProcess& self);
 
-// Up to the first dot: one machine is "build7" to one script and "build7.example.org" to another.
+// Compares up to the first dot: scripts may use either "build7" or "build7.example.org".
 bool IsSameHost(std::string_view a, std::string_view b);
 
 }  // namespace interlock::kernel

@@ -5,7 +5,7 @@
 namespace interlock::kernel {
 namespace {
 
-const LockHolder kSelf = {.pid = 12, .host = "here.example.org"};
+const HostProcess kSelf = {.pid = 12, .host = "here.example.org"};
 
 // Scripts compare and cut these bytes.
 TEST(LockOwnerTest, TheTextIsCompactAndInThisOrder) {
@@ -68,7 +68,7 @@ TEST(LockOwnerTest, AnOwnersNameNamesItsProcess) {
            {"4711x:h", 12, kSelf.host},
            {"99999999999:h", 12, kSelf.host},
        }) {
-    const LockHolder holder = HolderOf(one.owner, kSelf);
+    const HostProcess holder = ProcessOfOwner(one.owner, kSelf);
     EXPECT_EQ(holder.pid, one.pid) << one.owner;
     EXPECT_EQ(holder.host, one.host) << one.owner;
   }

@@ -21,8 +21,8 @@ constexpr Duration kPauseMax = std::chrono::milliseconds(50);
 
 UniqueFd WatchDirectory(int directory) {
   UniqueFd inotify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (inotify.get() < 0) return inotify;  // each user has only so many
-  // By descriptor, so that it is the directory which the caller looks at.
+  if (inotify.get() < 0) return inotify;  // the number per user is limited
+  // By descriptor, so that it watches the same directory that the caller has open.
   const std::string path = fmt::format("/proc/self/fd/{}", directory);
   constexpr std::uint32_t kEvents =
       IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
@@ -43,9 +43,9 @@ timespec ToTimespec(Duration duration) {
 
 }  // namespace
 
-LockWatch::LockWatch(Clock& clock, int directory, std::string scope, By by)
+LockWatch::LockWatch(Clock& clock, int directory, std::string scope, Method method)
     : clock_(clock), scope_(std::move(scope)) {
-  if (by == By::kEvents) inotify_ = WatchDirectory(directory);
+  if (method == Method::kEvents) inotify_ = WatchDirectory(directory);
 }
 
 void LockWatch::Wait(Duration limit, std::optional<std::int64_t> pid) {
@@ -54,9 +54,9 @@ void LockWatch::Wait(Duration limit, std::optional<std::int64_t> pid) {
     pause_ = std::clamp(pause_ * 2, kPauseMin, kPauseMax);
     limit = std::min(limit, pause_);
   }
-  // Others lock here too, and what they do wakes us as well.
+  // Operations on other locks of this directory cause events too, so the loop checks the time.
   const Duration end = clock_.Monotonic() + limit;
-  // A negative descriptor is not waited for.
+  // poll() ignores a negative descriptor.
   std::array<pollfd, 2> wait = {{{inotify_.get(), POLLIN, 0}, {holder.get(), POLLIN, 0}}};
   do {
     const timespec left = ToTimespec(std::max(end - clock_.Monotonic(), Duration(0)));

@@ -10,30 +10,30 @@
 
 namespace interlock::kernel {
 
-// Waits until a lock may have become free: its directory left its place, or its holder ended. It
-// may return earlier, so the caller looks again each time.
+// Waits until a lock may be free: its directory was moved or removed, or its holder ended. It may
+// return early, so the caller checks again after each wait.
 //
-// For one thread. What happens after it was made is not missed: make it, look, then wait.
+// For one thread. It misses no change after its construction: construct, check the lock, then wait.
 class LockWatch {
  public:
-  enum class By : std::uint8_t {
-    kEvents,   // of the file system; where it has none to give, as below
-    kBackOff,  // look again after 1, 2, 4, … 50 ms
+  enum class Method : std::uint8_t {
+    kEvents,   // file system events; falls back to kBackOff if the file system has none
+    kBackOff,  // return after 1, 2, 4, … 50 ms
   };
 
-  // Watches for `scope` leaving `directory`. The clock must outlive it.
-  LockWatch(Clock& clock, int directory, std::string scope, By by);
+  // Watches for the removal of `scope` from `directory`. The clock must outlive this object.
+  LockWatch(Clock& clock, int directory, std::string scope, Method method);
 
-  // At most `limit`. `pid`: the holder on this machine, when it is alive.
+  // Waits at most `limit`. `pid`: the holder, if it is a live process of this machine.
   void Wait(Duration limit, std::optional<std::int64_t> pid);
 
  private:
-  // True when one of the events that came says that the scope, or the directory, is gone.
+  // Reads pending events. True if the scope, or the directory itself, is gone.
   bool TakeEvents() const;
 
   Clock& clock_;
   const std::string scope_;
-  UniqueFd inotify_;  // none: back off
+  UniqueFd inotify_;  // invalid: use back-off
   Duration pause_ = {};
 };
 

@@ -19,7 +19,7 @@ constexpr json::ParseOptions kPayload = {
                .string_bytes_max = std::size_t{100} << 10,
                .key_bytes_max = 1000,
                .elements_max = 10'000,
-               .members_max = kPayloadBytesMax}};  // bounded by the text alone
+               .members_max = kPayloadBytesMax}};  // limited only by the size of the text
 
 constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";
 
@@ -48,13 +48,13 @@ Result<void> CheckKey(std::string_view key) {
   if (key.size() > kKeyBytesMax) {
     return Refused(
         Errc::kInvalidArgument,
-        fmt::format("the key has {} characters, at most {} are allowed", key.size(), kKeyBytesMax),
-        "put what varies into the scope");
+        fmt::format("the key has {} characters; at most {} are allowed", key.size(), kKeyBytesMax),
+        "move the variable part into the scope");
   }
   if (IsKey(key)) return {};
   return Refused(Errc::kInvalidArgument, fmt::format("invalid key '{}'", key),
-                 "begin with a-z and go on with a-z, 0-9, '_' and '-'; behind a first '.' also "
-                 "with '.' and ':'");
+                 "start with a-z, then use a-z, 0-9, '_' and '-'; after the first '.', '.' and ':' "
+                 "are allowed too");
 }
 
 Result<std::string_view> CheckPayload(std::string_view text) {
@@ -67,21 +67,21 @@ Result<std::string_view> CheckPayload(std::string_view text) {
   }
   if (text.size() > kPayloadBytesMax) {
     return Refused(Errc::kPayloadTooLarge,
-                   fmt::format("the payload has {} bytes, at most {} are allowed", text.size(),
+                   fmt::format("the payload has {} bytes; at most {} are allowed", text.size(),
                                kPayloadBytesMax),
-                   "keep it in a file, and store the file's path");
+                   "keep it in a file and store the path of the file");
   }
   const auto read = json::Scan(text, kPayload, [](std::string_view string) -> Result<void> {
     const auto secret = FindSecret(string);
     if (!secret) return {};
     return Refused(Errc::kInvalidArgument,
                    fmt::format("likely secret: a string of the payload looks like {}", *secret),
-                   "store its name or where it is kept, never the secret itself");
+                   "store its name or its location, never the secret itself");
   });
   if (read.ok()) return text;
   if (read.error().code() != Errc::kBadJson) return read.error();
   return Refused(Errc::kBadJson, fmt::format("the payload: {}", read.error().message()),
-                 "give one JSON value within the limits that 'ic help state set' names");
+                 "give one JSON value within the limits of 'ic help state set'");
 }
 
 Result<std::string> OneLine(std::string_view payload) {
@@ -95,8 +95,8 @@ Result<std::string> OneLine(std::string_view payload) {
   const auto read =
       json::Scan(payload, kAnything, [](std::string_view) -> Result<void> { return {}; });
   if (!read.ok()) {
-    return Refused(Errc::kCorrupt, "what is stored there is no JSON",
-                   "look at it without --json; replace it with 'ic state set'");
+    return Refused(Errc::kCorrupt, "the stored value is not JSON",
+                   "read it without --json; replace it with 'ic state set'");
   }
   std::string line;
   line.reserve(payload.size());
@@ -106,7 +106,7 @@ Result<std::string> OneLine(std::string_view payload) {
     if (!in_string && kWhiteSpace.contains(c)) continue;
     line += c;
     if (c == '"') in_string = !in_string;
-    if (c == '\\') line += payload[++i];  // only inside a string, and never its last character
+    if (c == '\\') line += payload[++i];  // valid JSON: a character of the string follows
   }
   return line;
 }
@@ -122,12 +122,12 @@ std::optional<std::int64_t> IntegerIn(std::string_view payload) {
 Result<std::optional<std::int64_t>> TtlSeconds(Duration ttl) {
   if (ttl < Duration::zero()) {
     return Refused(Errc::kUsage, "--ttl must not be negative",
-                   "write --ttl=30m, or leave it out for no end");
+                   "write --ttl=30m, or omit it for no expiry");
   }
   if (ttl == Duration::zero()) return std::optional<std::int64_t>();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(ttl).count();
   if (seconds == 0) {
-    return Refused(Errc::kInvalidArgument, "--ttl is shorter than a second, the finest there is",
+    return Refused(Errc::kInvalidArgument, "--ttl is shorter than one second",
                    "write --ttl=1s or more");
   }
   return std::optional<std::int64_t>(seconds);

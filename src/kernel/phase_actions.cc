@@ -27,7 +27,7 @@ constexpr db::Sql kAddAction =
     "created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) "
     "ON CONFLICT (run_id, phase, command) DO NOTHING RETURNING id";
 
-// ic_phase_actions_one; those of one run are few and get sorted.
+// ic_phase_actions_one. One run has few actions, so sorting is cheap.
 constexpr db::Sql kActionsOf =
     "SELECT id, run_id, phase, action_type, command, args, mode, priority FROM phase_actions "
     "WHERE run_id = ?1 AND (?2 IS NULL OR phase = ?2) ORDER BY priority, id";
@@ -52,7 +52,7 @@ Error NoSuchAction(const PhaseAction& which) {
                   fmt::format("run 'ic run action list {}' to see its actions", which.run_id));
 }
 
-// What stands for `name`; nothing when it is no name of ours, or has no value.
+// Returns the value of a variable, or nullopt if the name is unknown or has no value.
 Result<std::optional<std::string>> ValueOf(db::Connection& connection, const Run& run,
                                            std::string_view name) {
   constexpr std::string_view kArtifact = "artifact:";
@@ -62,7 +62,7 @@ Result<std::optional<std::string>> ValueOf(db::Connection& connection, const Run
   return NewestArtifactPath(connection, run.id, name.substr(kArtifact.size()));
 }
 
-// `args` is JSON, so a '$' stands inside a string and the value needs its escapes only.
+// `args` is JSON, so a variable is inside a string and its value needs only JSON escapes.
 Result<std::string> Resolved(db::Connection& connection, const Run& run, std::string_view args) {
   std::string text;
   while (true) {
@@ -90,7 +90,7 @@ Result<std::int64_t> AddAction(db::Transaction& tx, const PhaseAction& action, s
   Result<Run> run = FindRun(tx.connection(), action.run_id);
   if (!run && run.error().code() == Errc::kNotFound) {
     return Error(Errc::kInvalidArgument, run.error().message())
-        .WithDetail("do", "run 'ic run list' to see those there are");
+        .WithDetail("do", "run 'ic run list' to list the runs");
   }
   if (!run) return std::move(run).error();
   IL_TRY(const std::optional<std::int64_t> id,
@@ -101,8 +101,8 @@ Result<std::int64_t> AddAction(db::Transaction& tx, const PhaseAction& action, s
     IL_TRY_VOID(TouchRun(tx, action.run_id, now));
     return *id;
   }
-  return Error(Errc::kAlreadyExists, fmt::format("run {} has the action '{}' for the phase '{}' "
-                                                 "already",
+  return Error(Errc::kAlreadyExists, fmt::format("run {} already has the action '{}' for the phase "
+                                                 "'{}'",
                                                  action.run_id, action.command, action.phase))
       .WithDetail("do", "change it with 'ic run action update'");
 }

@@ -12,9 +12,9 @@
 #include "db/sql.h"
 #include "kernel/run.h"
 
-// What is to be done when a run enters a phase: commands for the caller, which `ic` names and does
-// not run. One of a run, phase and command. Who adds, changes or deletes one works on the run: it
-// is touched, and so not taken over.
+// Actions: commands that the caller should run when a run enters a phase. `ic` lists them and does
+// not run them. A run has at most one action per phase and command. Adding, changing or deleting an
+// action touches the run, so that the run does not look abandoned.
 //
 // For one thread at a time, that of the connection.
 namespace interlock::kernel {
@@ -30,29 +30,30 @@ struct PhaseAction {
   std::int64_t priority = 0;
 };
 
-// What an update changes.
+// The fields that UpdateAction() sets; unset fields keep their value.
 struct ActionChange {
   std::optional<std::string> args = {};
   std::optional<std::string> mode = {};
   std::optional<std::int64_t> priority = {};
 };
 
-// Returns its id. kAlreadyExists: that command stands there already; kInvalidArgument: no such run.
+// Returns the id. kAlreadyExists: the phase has that command. kInvalidArgument: no such run.
 Result<std::int64_t> AddAction(db::Transaction& tx, const PhaseAction& action, std::int64_t now);
-// By priority, then in the order of adding; of all phases when none is given.
+// Sorted by priority, then by order of insertion. Without a phase: the actions of all phases.
 Result<std::vector<PhaseAction>> ListActions(db::Connection& connection, std::string_view run_id,
                                              const std::optional<std::string>& phase);
-// kNotFound when there is no such action.
+// kNotFound if there is no such action.
 Result<void> UpdateAction(db::Transaction& tx, const PhaseAction& which, const ActionChange& change,
                           std::int64_t now);
 Result<void> DeleteAction(db::Transaction& tx, const PhaseAction& which, std::int64_t now);
 
-// {"phase": {"command", "args"?, "mode"?, "type"?}, …}, args being a string that holds JSON.
-// kBadJson or kInvalidArgument says what is wrong.
+// Parses {"phase": {"command", "args"?, "mode"?, "type"?}, …}; args is a string that contains JSON.
+// kBadJson or kInvalidArgument describes the mistake.
 Result<std::vector<PhaseAction>> ParseActions(std::string_view json);
 
-// The actions of the run's phase with ${run_id}, ${project_dir} and ${artifact:<type>} (the path of
-// the newest such artifact) in their args replaced, escaped as JSON asks. What has no value stays.
+// Returns the actions of one phase and substitutes ${run_id}, ${project_dir} and ${artifact:<type>}
+// (the path of the newest such artifact) in their args, escaped for JSON. A variable without a
+// value stays as it is.
 Result<std::vector<PhaseAction>> ResolvedActions(db::Connection& connection, const Run& run,
                                                  const std::string& phase);
 

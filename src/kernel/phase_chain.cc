@@ -35,18 +35,18 @@ Result<PhaseChain> PhaseChain::Parse(std::string_view json) {
   if (array == nullptr) {
     return Bad(fmt::format("phases must be an array of names, not {}", json::KindName(value)));
   }
-  if (array->size() < 2) return Bad("phases must be at least two: where it begins, where it ends");
+  if (array->size() < 2) return Bad("phases must have at least two names: the first and the last");
   std::vector<std::string> names;
   names.reserve(array->size());
   PhaseNames seen;
   for (const json::Value& element : *array) {
     const json::String* const text = element.if_string();
     if (text == nullptr || !IsName(json::View(*text))) {
-      return Bad("a phase must be a name of letters, digits, '-' and '_'");
+      return Bad("a phase name must consist of letters, digits, '-' and '_'");
     }
     names.emplace_back(json::View(*text));
     if (!seen.insert(names.back()).second) {
-      return Bad(fmt::format("the phase '{}' stands in it twice", names.back()));
+      return Bad(fmt::format("the phase '{}' is listed twice", names.back()));
     }
   }
   return PhaseChain(std::move(names));

@@ -14,14 +14,14 @@ namespace interlock::kernel {
 
 using PhaseNames = std::set<std::string, std::less<>>;
 
-// The phases that a run goes through, in order: at least two, no name twice. It begins in the first
-// and is completed when it reaches the last. A value; knows nothing of where a run stands. Threads
-// may share one that nobody changes.
+// The ordered phases of a run: at least two, without duplicates. A run begins in the first phase
+// and is completed when it reaches the last. The chain does not know the current phase of a run. A
+// value type: threads may share an unchanged one.
 class PhaseChain {
  public:
-  // brainstorm … done: what a run has unless it names its own.
+  // The phases of a run that defines none: brainstorm … done.
   static PhaseChain Default();
-  // A JSON array of names of [a-zA-Z0-9_-]. kInvalidArgument or kBadJson says what is wrong.
+  // Parses a JSON array of names made of [a-zA-Z0-9_-]. kInvalidArgument or kBadJson on a mistake.
   static Result<PhaseChain> Parse(std::string_view json);
 
   const std::vector<std::string>& names() const { return names_; }
@@ -31,12 +31,12 @@ class PhaseChain {
   const std::string& last() const { return names_.back(); }
   std::optional<std::size_t> Find(std::string_view name) const;
 
-  // Where the step from `from` leads: over the phases in `skipped`, but never over the last.
+  // Returns the phase after `from`, passing over the phases in `skipped` but never over the last.
   // REQUIRES: from + 1 < size()
   std::size_t Next(std::size_t from, const PhaseNames& skipped) const;
-  // The names of those behind `after`, `up_to` included.
+  // Returns the names after `after`, up to and including `up_to`.
   std::vector<std::string> Between(std::size_t after, std::size_t up_to) const;
-  // As Parse() reads it.
+  // The inverse of Parse().
   std::string Text() const;
 
  private:

@@ -68,8 +68,8 @@ TEST(GateRulesTest, AreKeptWithCapitalKeysAndAllOfThem) {
 
 TEST(GateRulesTest, EveryStepMustBeThereAndNoOther) {
   EXPECT_THAT(GatesError(R"({"a→b":[]})"), HasSubstr("b→c"));
-  EXPECT_THAT(GatesError(R"({"a→b":[],"b→c":[],"a→c":[]})"), HasSubstr("'a→c' is no step"));
-  EXPECT_THAT(GatesError(R"({"a→b":[],"b→c":[],"x":[]})"), HasSubstr("'x' is no step"));
+  EXPECT_THAT(GatesError(R"({"a→b":[],"b→c":[],"a→c":[]})"), HasSubstr("'a→c' is not a step"));
+  EXPECT_THAT(GatesError(R"({"a→b":[],"b→c":[],"x":[]})"), HasSubstr("'x' is not a step"));
   EXPECT_THAT(GatesError("[]"), HasSubstr("must be an object"));
   EXPECT_THAT(GatesError("{"), HasSubstr("line 1"));
 }

@@ -12,13 +12,12 @@
 #include "db/sql.h"
 #include "kernel/phase_chain.h"
 
-// What happened to runs: one row for each change, written in the transaction of the change and
-// never changed afterwards.
+// The event log of runs. Each change writes one row in its own transaction; rows are never changed.
 //
 // For one thread at a time, that of the connection.
 namespace interlock::kernel {
 
-// When something is done, and on whose behalf: what a caller's tracing passes on.
+// Time and trace ids of a change. The trace ids come from the caller's tracing.
 struct Origin {
   std::int64_t now = 0;  // whole Unix seconds
   std::optional<std::string> trace_id = {};
@@ -31,23 +30,24 @@ struct PhaseEvent {
   std::string run_id = {};
   std::string from_phase = {};
   std::string to_phase = {};
-  // advance, skip, pause, cancel, abandon, set, rollback, budget.warning, budget.exceeded, and what
-  // older files hold.
+  // advance, skip, pause, cancel, abandon, set, rollback, budget.warning, budget.exceeded. Files of
+  // the older program may contain other types.
   std::string type = {};
   std::optional<std::string> gate_result = {};
   std::optional<std::string> gate_tier = {};
   std::optional<std::string> reason = {};
-  std::optional<std::string> envelope = {};  // JSON: who, in which trace, what went in and came out
+  std::optional<std::string> envelope = {};  // JSON: caller, trace ids, input and output phases
   std::int64_t created_at = 0;
 };
 
-// Writes it; `event` needs no id, envelope and time. Returns it as it was written.
+// Writes the event and returns it as stored. Fills in id, envelope and time.
 Result<PhaseEvent> AppendPhaseEvent(db::Transaction& tx, PhaseEvent event, const Origin& origin);
 
-// Oldest first; none when there is no such run.
+// Oldest first. Empty if the run does not exist.
 Result<std::vector<PhaseEvent>> PhaseEventsOf(db::Connection& connection, std::string_view run_id);
 
-// The phases that are to be passed over. A rollback takes the marks off the phases that it undoes.
+// Returns the phases that are marked to be skipped. A rollback clears the marks of the phases that
+// it undoes.
 Result<PhaseNames> SkippedPhases(db::Connection& connection, std::string_view run_id,
                                  const PhaseChain& chain);
 

@@ -16,7 +16,7 @@
 namespace interlock::kernel {
 namespace {
 
-// The fields after the name, counted from the state, which is field 3 of proc(5).
+// The index of the start time, counted from the state, which is field 3 in proc(5).
 constexpr int kStartField = 22 - 3;
 
 bool IsPid(std::int64_t pid) { return pid > 0 && pid <= std::numeric_limits<pid_t>::max(); }
@@ -24,7 +24,7 @@ bool IsPid(std::int64_t pid) { return pid > 0 && pid <= std::numeric_limits<pid_
 std::optional<ProcessStat> ReadProcessStat(std::int64_t pid) {
   const UniqueFd file(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return std::nullopt;
-  std::array<char, 2048> text;  // some 300 bytes, and 64 of a name
+  std::array<char, 2048> text;  // enough: about 300 bytes and a name of up to 64
   const ssize_t size = ::read(file.get(), text.data(), text.size());
   if (size <= 0) return std::nullopt;
   return ParseProcessStat({text.data(), static_cast<std::size_t>(size)});
@@ -61,7 +61,7 @@ std::optional<std::int64_t> ProcessStart(std::int64_t pid) {
 
 bool IsAlive(std::int64_t pid, std::optional<std::int64_t> start) {
   if (!IsPid(pid)) return false;
-  // Not by /proc alone: it may hide what others run.
+  // kill() is needed because /proc may hide processes of other users.
   if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return false;
   const std::optional<ProcessStat> stat = ReadProcessStat(pid);
   if (!stat) return true;

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr int kBackupsKept = 5;
 
-// Leaves the journal mode as it is: a file that is looked at is not changed. A log stays too, for
-// it may be all that is left of a damaged file; only backups have none, and are to get none.
+// Opens a file without changing its journal mode. With kByCaller its log stays too: it may be all
+// that is left of a damaged file. Backups have no log and must not get one.
 sqlite::OpenOptions AsFound(const fs::path& path, std::chrono::milliseconds busy_timeout,
                             sqlite::LogUpkeep upkeep = sqlite::LogUpkeep::kByCaller) {
   return {.path = path,
@@ -35,7 +35,7 @@ Result<std::unique_ptr<sqlite::Connection>> OpenBackup(const fs::path& path) {
       AsFound(path, std::chrono::seconds(1), sqlite::LogUpkeep::kAsItGrows));
 }
 
-// kForeignSchema when it is neither ours nor the older program's.
+// kForeignSchema: the file belongs neither to us nor to the older program.
 Result<int> VersionOfBackup(const fs::path& path) {
   IL_TRY(const auto connection, OpenBackup(path));
   IL_TRY(const int version, connection->SchemaVersion());
@@ -43,12 +43,12 @@ Result<int> VersionOfBackup(const fs::path& path) {
   IL_TRY(const bool foreign, connection->IsForeign(schema.program));
   IL_TRY(const bool older, schema.predecessor->recognise(*connection));
   if (version > 0 && (!foreign || older)) return version;
-  return Error(Errc::kForeignSchema, "it is no backup of a database of ic")
+  return Error(Errc::kForeignSchema, "not a backup of an ic database")
       .WithDetail("do", "name a file that ends in .backup and lies beside the database");
 }
 
 std::optional<int> VersionIfReadable(const Database::Options& options, Clock& clock) {
-  if (!sqlite::CheckLog(options.path, clock.Now())) return std::nullopt;  // not to be opened
+  if (!sqlite::CheckLog(options.path, clock.Now())) return std::nullopt;  // unsafe to open
   const auto connection = sqlite::Connection::Open(AsFound(options.path, options.busy_timeout));
   if (!connection) return std::nullopt;
   const Result<int> version = (*connection)->SchemaVersion();
@@ -59,11 +59,11 @@ std::optional<int> VersionIfReadable(const Database::Options& options, Clock& cl
 Error NoBackup(const fs::path& path) {
   return Error(Errc::kNotFound,
                fmt::format("there is no backup of an older version beside {}", path.string()))
-      .WithDetail("do", "name one with --backup=FILE, if you have one elsewhere");
+      .WithDetail("do", "name a backup in another directory with --backup=FILE");
 }
 
-// Into a sound file: a copy of it first, then the backup's pages as one transaction.
-Result<fs::path> Replace(sqlite::Connection& connection, const Rollback& plan, Clock& clock) {
+// For a readable file: makes a backup of it, then copies the backup's pages in one transaction.
+Result<fs::path> Replace(sqlite::Connection& connection, const RestorePlan& plan, Clock& clock) {
   const db::Backups backups(connection.path(), kBackupsKept);
   IL_TRY(fs::path kept, backups.Make(plan.replaced.value_or(0), clock.Now(),
                                      [&connection](const fs::path& target) {
@@ -81,8 +81,9 @@ Result<void> Rename(const fs::path& from, const fs::path& to) {
                fmt::format("renaming {} to {}: {}", from.string(), to.string(), failure.message()));
 }
 
-// In place of one that cannot be read: it and its log get other names, and a copy takes theirs.
-Result<fs::path> PutInPlace(const Database::Options& options, const Rollback& plan, Clock& clock) {
+// For an unreadable file: renames it and its log, and puts a copy of the backup in its place.
+Result<fs::path> PutInPlace(const Database::Options& options, const RestorePlan& plan,
+                            Clock& clock) {
   const std::string stamp = FormatRfc3339(clock.Now(), Fraction::kMicros);
   const fs::path fresh = fmt::format("{}.restored-{}", options.path.string(), stamp);
   fs::path kept = fmt::format("{}.damaged-{}", options.path.string(), stamp);
@@ -99,25 +100,26 @@ Result<fs::path> PutInPlace(const Database::Options& options, const Rollback& pl
 
 }  // namespace
 
-Result<Rollback> PlanRollbackTo(const Database::Options& options, const fs::path& backup,
-                                Clock& clock) {
+Result<RestorePlan> PlanRestoreFrom(const Database::Options& options, const fs::path& backup,
+                                    Clock& clock) {
   Result<int> version = VersionOfBackup(backup);
   if (!version) return std::move(version).error().In(backup.string());
-  return Rollback{backup, *version, VersionIfReadable(options, clock)};
+  return RestorePlan{backup, *version, VersionIfReadable(options, clock)};
 }
 
-Result<Rollback> PlanRollback(const Database::Options& options, Clock& clock) {
+Result<RestorePlan> PlanRestore(const Database::Options& options, Clock& clock) {
   const std::optional<int> current = VersionIfReadable(options, clock);
   const std::vector<fs::path> backups = db::Backups(options.path, kBackupsKept).List();
   for (const fs::path& backup : std::views::reverse(backups)) {
     const Result<int> version = VersionOfBackup(backup);
     if (!version) continue;
-    if (!current || *version < *current) return Rollback{backup, *version, current};
+    if (!current || *version < *current) return RestorePlan{backup, *version, current};
   }
   return NoBackup(options.path);
 }
 
-Result<fs::path> RollBack(const Database::Options& options, const Rollback& plan, Clock& clock) {
+Result<fs::path> RestoreBackup(const Database::Options& options, const RestorePlan& plan,
+                               Clock& clock) {
   if (!plan.replaced) return PutInPlace(options, plan, clock);
   IL_TRY(const auto connection,
          sqlite::Connection::Open(AsFound(options.path, options.busy_timeout)));

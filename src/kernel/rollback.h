@@ -7,29 +7,29 @@
 #include "base/result.h"
 #include "kernel/database.h"
 
-// Going back to a backup that a migration left beside the database. For a process that has it open
-// nowhere else, and one thread.
+// Restores a backup that a migration left beside the database. The process must have no connection
+// to the database. For one thread.
 namespace interlock::kernel {
 
-struct Rollback {
-  std::filesystem::path backup;  // what is put back
+struct RestorePlan {
+  std::filesystem::path backup;  // the file to restore
   int version;                   // its schema version
-  std::optional<int> replaced;   // the version of what is there now; nothing when it cannot be read
+  std::optional<int> replaced;   // version of the current file; nullopt if it cannot be read
 };
 
-// The newest backup of a version older than the file's; of any version when the file is missing or
-// cannot be read. kNotFound when there is none. Changes nothing.
-Result<Rollback> PlanRollback(const Database::Options& options, Clock& clock);
+// Chooses the newest backup with an older version than the current file. If the current file is
+// missing or unreadable, the version does not matter. kNotFound: no such backup. Changes nothing.
+Result<RestorePlan> PlanRestore(const Database::Options& options, Clock& clock);
 
-// The same for a certain backup.
-Result<Rollback> PlanRollbackTo(const Database::Options& options,
-                                const std::filesystem::path& backup, Clock& clock);
+// Plans the restore of the given backup.
+Result<RestorePlan> PlanRestoreFrom(const Database::Options& options,
+                                    const std::filesystem::path& backup, Clock& clock);
 
-// Puts the backup's content into the database, in one transaction: who has it open sees the old
-// content or the new. What was there is kept first, and returned: as a backup, or, when it could
-// not be read, as the file itself under another name. REQUIRES: nobody writes meanwhile, or what
-// they write after that copy is lost.
-Result<std::filesystem::path> RollBack(const Database::Options& options, const Rollback& plan,
-                                       Clock& clock);
+// Copies the backup into the database in one transaction, so other processes see either the old or
+// the new content. The old content is kept, and its path returned: as a backup, or, if the file
+// cannot be read, as the renamed file. REQUIRES: no process writes in the meantime; such writes
+// would be lost.
+Result<std::filesystem::path> RestoreBackup(const Database::Options& options,
+                                            const RestorePlan& plan, Clock& clock);
 
 }  // namespace interlock::kernel

@@ -52,19 +52,19 @@ class RollbackTest : public ::testing::Test {
 };
 
 TEST_F(RollbackTest, TheOldContentAndVersionComeBackAndTheNewAreKept) {
-  const Rollback plan = PlanRollback(options(), clock_).value();
+  const RestorePlan plan = PlanRestore(options(), clock_).value();
   EXPECT_EQ(plan.backup, backup_);
   EXPECT_EQ(plan.version, 12);
   EXPECT_EQ(plan.replaced, 100);
-  const fs::path kept = RollBack(options(), plan, clock_).value();
+  const fs::path kept = RestoreBackup(options(), plan, clock_).value();
   EXPECT_EQ(Payload(temp_.path()), "old");
-  EXPECT_EQ(PlanRollbackTo(options(), temp_.path(), clock_).value().version, 12);
+  EXPECT_EQ(PlanRestoreFrom(options(), temp_.path(), clock_).value().version, 12);
   EXPECT_FALSE(fs::exists(backup_.string() + "-wal")) << "looking at a backup leaves nothing";
   EXPECT_EQ(Payload(kept), "new");
   // Taken over once more, it can go back once more, and what was kept is no candidate.
   clock_.Advance(std::chrono::seconds(1));
   ASSERT_TRUE(Database::Init(options(), KernelSchema(), clock_).ok());
-  EXPECT_EQ(PlanRollback(options(), clock_).value().version, 12);
+  EXPECT_EQ(PlanRestore(options(), clock_).value().version, 12);
 }
 
 TEST_F(RollbackTest, SomebodyWhoHasItOpenSeesTheOldContentAtOnce) {
@@ -76,16 +76,16 @@ TEST_F(RollbackTest, SomebodyWhoHasItOpenSeesTheOldContentAtOnce) {
     return other->One(payload, [](const db::Row& row) { return row.String(0); }).value().value();
   };
   EXPECT_EQ(read(), "new");
-  ASSERT_TRUE(RollBack(options(), PlanRollback(options(), clock_).value(), clock_).ok());
+  ASSERT_TRUE(RestoreBackup(options(), PlanRestore(options(), clock_).value(), clock_).ok());
   EXPECT_EQ(read(), "old");
 }
 
 TEST_F(RollbackTest, ADamagedFileGivesWayToTheBackup) {
   std::ofstream(temp_.path(), std::ios::binary) << std::string(9000, 'x');
   std::ofstream(temp_.path().string() + "-wal", std::ios::binary) << "rubbish";
-  const Rollback plan = PlanRollback(options(), clock_).value();
+  const RestorePlan plan = PlanRestore(options(), clock_).value();
   EXPECT_FALSE(plan.replaced.has_value());
-  const fs::path kept = RollBack(options(), plan, clock_).value();
+  const fs::path kept = RestoreBackup(options(), plan, clock_).value();
   EXPECT_EQ(Payload(temp_.path()), "old");
   EXPECT_EQ(fs::file_size(kept), 9000U);
   EXPECT_TRUE(fs::exists(kept.string() + "-wal"));
@@ -94,25 +94,25 @@ TEST_F(RollbackTest, ADamagedFileGivesWayToTheBackup) {
 TEST_F(RollbackTest, AStrangersFileIsNoBackup) {
   const TempDb other;
   testing::RawDb(other.path()).Run("CREATE TABLE theirs (x); PRAGMA user_version=3");
-  const auto plan = PlanRollbackTo(options(), other.path(), clock_);
+  const auto plan = PlanRestoreFrom(options(), other.path(), clock_);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().code(), Errc::kForeignSchema);
 }
 
 TEST_F(RollbackTest, WithoutABackupNothingHappens) {
   fs::remove(backup_);
-  const auto plan = PlanRollback(options(), clock_);
+  const auto plan = PlanRestore(options(), clock_);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().exit_code(), 1);
 }
 
 TEST_F(RollbackTest, AWriterInTheWayIsWaitedForAndThenReported) {
-  const Rollback plan = PlanRollback(options(), clock_).value();
+  const RestorePlan plan = PlanRestore(options(), clock_).value();
   sqlite::OpenOptions wanted;
   wanted.path = temp_.path();
   const auto writer = sqlite::Connection::Open(wanted).value();
   ASSERT_TRUE(writer->BeginExclusive().ok());
-  const auto refused = RollBack(options(), plan, clock_);
+  const auto refused = RestoreBackup(options(), plan, clock_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::kBusy);
   writer->Rollback();

@@ -14,8 +14,8 @@ namespace {
   "parent_run_id, goal_id, max_dispatches, budget_enforce, max_agents, gate_rules, bead_id, " \
   "session_id"
 
-// Everything that a list can be narrowed by, whatever index finds its rows; with ?8 the lists of
-// all runs and of a status are a range of their index and need no sort.
+// All conditions of a list, whichever index finds the rows. With the condition on ?8, the lists of
+// all runs and of one status are a range of their index and need no sort.
 #define IL_RUN_FILTER                                                                        \
   " created_at >= ?8 AND (?1 IS NULL OR project_dir = ?1) AND (?2 IS NULL OR bead_id = ?2) " \
   "AND (?3 IS NULL OR status = ?3) AND (?4 IS NULL OR session_id = ?4) "                     \
@@ -25,27 +25,27 @@ namespace {
 // runs' primary key.
 constexpr db::Sql kFind = "SELECT " IL_RUN_COLUMNS " FROM runs WHERE id = ?1";
 
-// ic_runs_created, from its end: every run is asked for.
+// ic_runs_created, in reverse. Returns every run.
 constexpr db::Sql kListAll = "SELECT " IL_RUN_COLUMNS " FROM runs WHERE" IL_RUN_FILTER;
-// ic_runs_project, from its end.
+// ic_runs_project, in reverse.
 constexpr db::Sql kListProject =
     "SELECT " IL_RUN_COLUMNS " FROM runs WHERE project_dir = ?1 AND" IL_RUN_FILTER;
-// ic_runs_status, from its end.
+// ic_runs_status, in reverse.
 constexpr db::Sql kListStatus =
     "SELECT " IL_RUN_COLUMNS " FROM runs WHERE status = ?3 AND" IL_RUN_FILTER;
-// ic_runs_scope; those of one scope are few and get sorted.
+// ic_runs_scope. One scope has few runs, so sorting is cheap.
 constexpr db::Sql kListScope =
     "SELECT " IL_RUN_COLUMNS " FROM runs WHERE scope_id = ?5 AND" IL_RUN_FILTER;
-// ic_runs_parent; those of one portfolio are few and get sorted.
+// ic_runs_parent. One portfolio has few runs, so sorting is cheap.
 constexpr db::Sql kListParent =
     "SELECT " IL_RUN_COLUMNS " FROM runs WHERE parent_run_id = ?6 AND" IL_RUN_FILTER;
 
-// ic_runs_current, from its end.
+// ic_runs_current, in reverse.
 constexpr db::Sql kCurrent =
     "SELECT " IL_RUN_COLUMNS
     " FROM runs WHERE status = 'active' AND project_dir = ?1 AND (?2 IS NULL OR session_id = ?2) "
     "ORDER BY created_at DESC, rowid DESC LIMIT 1";
-// ic_runs_status, from its end.
+// ic_runs_status, in reverse.
 constexpr db::Sql kCurrentAnywhere =
     "SELECT " IL_RUN_COLUMNS
     " FROM runs WHERE status = 'active' AND (?1 IS NULL OR session_id = ?1) "
@@ -113,7 +113,7 @@ Result<PhaseChain> Run::Chain() const {
 
 Error NoSuchRun(std::string_view id) {
   return Error(Errc::kNotFound, fmt::format("there is no run '{}'", id))
-      .WithDetail("do", "run 'ic run list' to see those there are");
+      .WithDetail("do", "run 'ic run list' to list the runs");
 }
 
 Result<Run> FindRun(db::Connection& connection, std::string_view id) {

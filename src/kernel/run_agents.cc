@@ -9,17 +9,17 @@
 namespace interlock::kernel {
 namespace {
 
-// run_agents' primary key; run_id refers to runs' one.
+// The primary key of run_agents; run_id refers to the primary key of runs.
 constexpr db::Sql kAddAgent =
     "INSERT INTO run_agents (id, run_id, agent_type, name, status, dispatch_id, created_at, "
     "updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
-// ic_run_agents_run, in its order.
+// ic_run_agents_run, in index order.
 constexpr db::Sql kAgentsOf =
     "SELECT id, run_id, agent_type, name, status, dispatch_id, created_at, updated_at "
     "FROM run_agents WHERE run_id = ?1 ORDER BY created_at, rowid";
 
-// run_agents' primary key.
+// The primary key of run_agents.
 constexpr db::Sql kSetAgentStatus =
     "UPDATE run_agents SET status = ?2, updated_at = ?3 WHERE id = ?1 RETURNING run_id";
 
@@ -41,7 +41,7 @@ Result<void> AddAgent(db::Transaction& tx, const RunAgent& agent) {
   Result<std::int64_t> added =
       tx->Run(kAddAgent, agent.id, agent.run_id, agent.type, agent.name, agent.status,
               agent.dispatch_id, agent.created_at, agent.updated_at);
-  return AfterAdding(tx, std::move(added), agent.run_id, agent.created_at);
+  return FinishInsert(tx, std::move(added), agent.run_id, agent.created_at);
 }
 
 Result<std::vector<RunAgent>> ListAgents(db::Connection& connection, std::string_view run_id) {
@@ -69,7 +69,7 @@ Result<void> SetAgentStatus(db::Transaction& tx, std::string_view id, std::strin
       tx->One(kSetAgentStatus, [](const db::Row& row) { return row.String(0); }, id, status, now));
   if (!run_id) {
     return Error(Errc::kNotFound, fmt::format("there is no agent '{}'", id))
-        .WithDetail("do", "run 'ic run agent list <run>' to see those of a run");
+        .WithDetail("do", "run 'ic run agent list <run>' to list the agents of a run");
   }
   return TouchRun(tx, *run_id, now);
 }

@@ -11,7 +11,7 @@
 #include "db/connection.h"
 #include "db/sql.h"
 
-// Who works on a run.
+// The agents that work on a run.
 //
 // For one thread at a time, that of the connection.
 namespace interlock::kernel {
@@ -21,21 +21,21 @@ struct RunAgent {
   std::string run_id = {};
   std::string type = "claude";
   std::optional<std::string> name = {};
-  std::string status = "active";  // or completed, failed
+  std::string status = "active";  // or completed or failed
   std::optional<std::string> dispatch_id = {};
   std::int64_t created_at = 0;
   std::int64_t updated_at = 0;
 };
 
-// kNotFound when there is no such run. Shows that the run is alive, as an update does.
+// kNotFound if the run does not exist. Touches the run, as every change of an agent does.
 Result<void> AddAgent(db::Transaction& tx, const RunAgent& agent);
-// In the order of adding.
+// In order of insertion.
 Result<std::vector<RunAgent>> ListAgents(db::Connection& connection, std::string_view run_id);
-// kNotFound when there is no such agent.
+// kNotFound if the agent does not exist.
 Result<void> SetAgentStatus(db::Transaction& tx, std::string_view id, std::string_view status,
                             std::int64_t now);
 Result<std::int64_t> CountActiveAgents(db::Connection& connection, std::string_view run_id);
-// How many were active.
+// Returns the number of agents that were active.
 Result<std::int64_t> FailActiveAgents(db::Transaction& tx, std::string_view run_id,
                                       std::int64_t now);
 

@@ -7,19 +7,19 @@
 namespace interlock::kernel {
 namespace {
 
-// run_artifacts' primary key; run_id refers to runs' one.
+// The primary key of run_artifacts; run_id refers to the primary key of runs.
 constexpr db::Sql kAddArtifact =
     "INSERT INTO run_artifacts (id, run_id, phase, path, type, content_hash, dispatch_id, status, "
     "created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 
-// ic_run_artifacts_run, those of one run are few and get sorted; dispatches' primary key.
+// ic_run_artifacts_run and the primary key of dispatches. One run has few artifacts to sort.
 constexpr db::Sql kArtifactsOf =
     "SELECT a.id, a.run_id, a.phase, a.path, a.type, a.content_hash, a.dispatch_id, a.status, "
     "a.created_at, d.name FROM run_artifacts AS a LEFT JOIN dispatches AS d ON d.id = "
     "a.dispatch_id "
     "WHERE a.run_id = ?1 AND (?2 IS NULL OR a.phase = ?2) ORDER BY a.created_at, a.rowid";
 
-// ic_run_artifacts_run; those of one run are few and get sorted.
+// ic_run_artifacts_run. One run has few artifacts, so sorting is cheap.
 constexpr db::Sql kNewestPath =
     "SELECT path FROM run_artifacts WHERE run_id = ?1 AND type = ?2 AND status = 'active' "
     "ORDER BY created_at DESC, rowid DESC LIMIT 1";
@@ -38,7 +38,7 @@ Result<void> AddArtifact(db::Transaction& tx, const Artifact& artifact) {
   Result<std::int64_t> added = tx->Run(kAddArtifact, artifact.id, artifact.run_id, artifact.phase,
                                        artifact.path, artifact.type, artifact.content_hash,
                                        artifact.dispatch_id, artifact.status, artifact.created_at);
-  return AfterAdding(tx, std::move(added), artifact.run_id, artifact.created_at);
+  return FinishInsert(tx, std::move(added), artifact.run_id, artifact.created_at);
 }
 
 Result<std::vector<Artifact>> ListArtifacts(db::Connection& connection, std::string_view run_id,

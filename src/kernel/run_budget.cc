@@ -14,28 +14,29 @@ constexpr db::Sql kTokens =
     "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), "
     "coalesce(sum(cache_hits), 0) FROM dispatches WHERE scope_id = ?1";
 
-// state's primary key.
-constexpr db::Sql kIsTold = "SELECT 1 FROM state WHERE key = ?1 AND scope_id = ?2";
+// The primary key of state.
+constexpr db::Sql kIsRecorded = "SELECT 1 FROM state WHERE key = ?1 AND scope_id = ?2";
 
-// state's primary key.
-constexpr db::Sql kMarkTold =
+// The primary key of state.
+constexpr db::Sql kMarkRecorded =
     "INSERT INTO state (key, scope_id, payload, updated_at) VALUES (?1, ?2, 'true', ?3) "
     "ON CONFLICT (key, scope_id) DO NOTHING";
 
-constexpr std::array kStatements = {IL_SQL(kTokens), IL_SQL(kIsTold), IL_SQL(kMarkTold)};
+constexpr std::array kStatements = {IL_SQL(kTokens), IL_SQL(kIsRecorded), IL_SQL(kMarkRecorded)};
 
 constexpr std::string_view kWarning = "budget.warning";
 constexpr std::string_view kExceeded = "budget.exceeded";
 
-Result<bool> IsTold(db::Connection& connection, std::string_view what, std::string_view run_id) {
+Result<bool> IsRecorded(db::Connection& connection, std::string_view what,
+                        std::string_view run_id) {
   IL_TRY(const auto found,
-         connection.One(kIsTold, [](const db::Row& row) { return row.Int(0); }, what, run_id));
+         connection.One(kIsRecorded, [](const db::Row& row) { return row.Int(0); }, what, run_id));
   return found.has_value();
 }
 
-Result<void> TellOnce(db::Transaction& tx, std::string_view what, std::string_view run_id,
-                      const BudgetState& state, const Origin& origin) {
-  IL_TRY(const std::int64_t marked, tx->Run(kMarkTold, what, run_id, origin.now));
+Result<void> RecordOnce(db::Transaction& tx, std::string_view what, std::string_view run_id,
+                        const BudgetState& state, const Origin& origin) {
+  IL_TRY(const std::int64_t marked, tx->Run(kMarkRecorded, what, run_id, origin.now));
   if (marked == 0) return {};
   IL_TRY_VOID(AppendPhaseEvent(
       tx,
@@ -63,7 +64,7 @@ BudgetState JudgeBudget(std::optional<std::int64_t> budget, std::int64_t warn_pc
   BudgetState state{.used = used, .warn_pct = warn_pct};
   if (!budget || *budget <= 0) return state;
   state.budget = budget;
-  // The least that is warn_pct of it, without a product that could overflow.
+  // warn_pct of the budget, rounded up, without a product that could overflow.
   const std::int64_t warn_at =
       *budget / kPercent * warn_pct + (*budget % kPercent * warn_pct + kPercent - 1) / kPercent;
   state.warning = used >= warn_at;
@@ -77,23 +78,24 @@ Result<BudgetState> BudgetOf(db::Connection& connection, std::string_view run_id
   return JudgeBudget(run.token_budget, run.budget_warn_pct, use.total());
 }
 
-Result<bool> IsBudgetNews(db::Connection& connection, std::string_view run_id,
-                          const BudgetState& state) {
+Result<bool> HasUnrecordedBudgetEvent(db::Connection& connection, std::string_view run_id,
+                                      const BudgetState& state) {
   if (state.warning) {
-    IL_TRY(const bool told, IsTold(connection, kWarning, run_id));
-    if (!told) return true;
+    IL_TRY(const bool recorded, IsRecorded(connection, kWarning, run_id));
+    if (!recorded) return true;
   }
   if (state.exceeded) {
-    IL_TRY(const bool told, IsTold(connection, kExceeded, run_id));
-    if (!told) return true;
+    IL_TRY(const bool recorded, IsRecorded(connection, kExceeded, run_id));
+    if (!recorded) return true;
   }
   return false;
 }
 
-Result<BudgetState> TellBudget(db::Transaction& tx, std::string_view run_id, const Origin& origin) {
+Result<BudgetState> RecordBudgetEvents(db::Transaction& tx, std::string_view run_id,
+                                       const Origin& origin) {
   IL_TRY(const BudgetState state, BudgetOf(tx.connection(), run_id));
-  if (state.warning) IL_TRY_VOID(TellOnce(tx, kWarning, run_id, state, origin));
-  if (state.exceeded) IL_TRY_VOID(TellOnce(tx, kExceeded, run_id, state, origin));
+  if (state.warning) IL_TRY_VOID(RecordOnce(tx, kWarning, run_id, state, origin));
+  if (state.exceeded) IL_TRY_VOID(RecordOnce(tx, kExceeded, run_id, state, origin));
   return state;
 }
 

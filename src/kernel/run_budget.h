@@ -11,7 +11,7 @@
 #include "db/sql.h"
 #include "kernel/phase_event.h"
 
-// How many tokens the dispatches of a run have used, and whether that is within its budget.
+// Token usage of a run and its token budget.
 //
 // For one thread at a time, that of the connection.
 namespace interlock::kernel {
@@ -25,28 +25,29 @@ struct TokenUse {
 };
 
 struct BudgetState {
-  std::optional<std::int64_t> budget = {};  // none: no limit
+  std::optional<std::int64_t> budget = {};  // nullopt: no limit
   std::int64_t used = 0;
   std::int64_t warn_pct = 80;
-  bool warning = false;   // used >= warn_pct of it
+  bool warning = false;   // used >= warn_pct of the budget
   bool exceeded = false;  // used >= budget
 };
 
-// The sum over the dispatches whose scope is the run's id; zero when there are none.
+// Sums over the dispatches whose scope is the run's id; zero if there are none.
 Result<TokenUse> TokensOf(db::Connection& connection, std::string_view run_id);
 
 BudgetState JudgeBudget(std::optional<std::int64_t> budget, std::int64_t warn_pct,
                         std::int64_t used);
 
-// How it stands now, however often it is asked.
+// Reads the current budget state. Writes nothing.
 Result<BudgetState> BudgetOf(db::Connection& connection, std::string_view run_id);
 
-// Whether `state` is to be told by an event that was not written yet.
-Result<bool> IsBudgetNews(db::Connection& connection, std::string_view run_id,
-                          const BudgetState& state);
-// Judges anew and writes the event of each limit that was reached for the first time. The state
-// keys budget.warning and budget.exceeded, scope run id, remember it.
-Result<BudgetState> TellBudget(db::Transaction& tx, std::string_view run_id, const Origin& origin);
+// True if `state` reached a limit whose event is not recorded yet.
+Result<bool> HasUnrecordedBudgetEvent(db::Connection& connection, std::string_view run_id,
+                                      const BudgetState& state);
+// Reads the budget state again and records an event for each limit that is reached for the first
+// time. The state keys budget.warning and budget.exceeded (scope: run id) mark recorded events.
+Result<BudgetState> RecordBudgetEvents(db::Transaction& tx, std::string_view run_id,
+                                       const Origin& origin);
 
 std::span<const db::NamedSql> RunBudgetStatements();
 

@@ -15,7 +15,7 @@
 namespace interlock::kernel {
 namespace {
 
-// runs' primary key, ic_runs_one_per_bead.
+// The primary key of runs, and ic_runs_one_per_bead.
 constexpr db::Sql kInsertRun =
     "INSERT INTO runs (id, project_dir, goal, status, phase, complexity, force_full, auto_advance, "
     "created_at, updated_at, scope_id, metadata, phases, token_budget, budget_warn_pct, "
@@ -23,22 +23,22 @@ constexpr db::Sql kInsertRun =
     "session_id) VALUES (?1, ?2, ?3, 'active', ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, "
     "?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
 
-// runs' primary key.
+// The primary key of runs.
 constexpr db::Sql kEndRun =
     "UPDATE runs SET status = ?2, updated_at = ?3, completed_at = ?3 "
     "WHERE id = ?1 AND status = 'active'";
 
-// runs' primary key.
+// The primary key of runs.
 constexpr db::Sql kSetRun =
     "UPDATE runs SET complexity = coalesce(?2, complexity), "
     "auto_advance = coalesce(?3, auto_advance), force_full = coalesce(?4, force_full), "
     "max_dispatches = coalesce(?5, max_dispatches), metadata = coalesce(?6, metadata), "
     "updated_at = ?7 WHERE id = ?1";
 
-// runs' primary key.
+// The primary key of runs.
 constexpr db::Sql kTouchRun = "UPDATE runs SET updated_at = max(updated_at, ?2) WHERE id = ?1";
 
-// state's primary key.
+// The primary key of state.
 constexpr db::Sql kDelegationLevel =
     "SELECT payload FROM state WHERE key = 'kernel.autonomy.delegation_level' "
     "AND scope_id = 'global' AND (expires_at IS NULL OR expires_at > ?1)";
@@ -46,8 +46,8 @@ constexpr db::Sql kDelegationLevel =
 constexpr std::array kStatements = {IL_SQL(kInsertRun), IL_SQL(kEndRun), IL_SQL(kSetRun),
                                     IL_SQL(kTouchRun), IL_SQL(kDelegationLevel)};
 
-// The level may be kept as 0, "0" or "L0".
-Result<bool> AdvancesByItself(db::Connection& connection, std::int64_t now) {
+// The level may be stored as 0, "0" or "L0".
+Result<bool> AdvancesAutomatically(db::Connection& connection, std::int64_t now) {
   IL_TRY(const std::optional<std::string> level,
          connection.One(kDelegationLevel, [](const db::Row& row) { return row.String(0); }, now));
   if (!level) return true;
@@ -58,7 +58,7 @@ Result<bool> AdvancesByItself(db::Connection& connection, std::int64_t now) {
   return digits != "0" && digits != "1";
 }
 
-// Ends one run. False when it was not active.
+// Ends one run. Returns false if it was not active.
 Result<bool> EndOne(db::Transaction& tx, const Run& run, std::string_view status,
                     const std::optional<std::string>& reason, const Origin& origin) {
   IL_TRY(const std::int64_t count, tx->Run(kEndRun, run.id, status, origin.now));
@@ -74,8 +74,8 @@ Result<bool> EndOne(db::Transaction& tx, const Run& run, std::string_view status
   return true;
 }
 
-// Ends an active run and the active children of a portfolio; how many those were, or nothing when
-// the run was not active.
+// Ends an active run and the active children of a portfolio. Returns the number of ended children,
+// or nullopt if the run was not active.
 Result<std::optional<std::int64_t>> EndAll(db::Transaction& tx, const Run& run,
                                            std::string_view status,
                                            const std::optional<std::string>& reason,
@@ -93,17 +93,17 @@ Result<std::optional<std::int64_t>> EndAll(db::Transaction& tx, const Run& run,
   return count;
 }
 
-// Makes room for a run of the bead, if it may. Returns the run that had to go.
-Result<std::optional<std::string>> TakeBead(db::Transaction& tx, const NewRun& wanted,
-                                            const Origin& origin) {
+// Abandons a stale active run of the bead, if there is one. Returns the id of the abandoned run.
+Result<std::optional<std::string>> TakeOverBead(db::Transaction& tx, const NewRun& wanted,
+                                                const Origin& origin) {
   if (!wanted.run.bead_id) return std::nullopt;
   IL_TRY(const std::optional<Run> holder,
          ActiveRunOf(tx.connection(), wanted.run.project_dir, *wanted.run.bead_id));
   if (!holder) return std::nullopt;
-  // Not negative, though the clock was set back.
+  // Not negative, even if the clock was set back.
   const std::int64_t age_s = std::max<std::int64_t>(0, origin.now - holder->updated_at);
   if (!wanted.takeover_after_s || age_s < *wanted.takeover_after_s) {
-    return BeadIsTaken(*holder);
+    return BeadConflict(*holder);
   }
   const std::string reason = fmt::format("taken over by run {}", wanted.run.id);
   IL_TRY_VOID(EndAll(tx, *holder, kRunAbandoned, reason, origin));
@@ -125,7 +125,7 @@ void Merge(json::Object& base, const json::Object& patch) {
     json::Object* const inside = place.if_object();
     const json::Object* const changes = member.value().if_object();
     if (inside != nullptr && changes != nullptr) {
-      Merge(*inside, *changes);  // no deeper than the parser lets text be
+      Merge(*inside, *changes);  // the parser limits the depth
     } else {
       place = member.value();
     }
@@ -151,14 +151,14 @@ Result<std::optional<std::string>> MergedMetadata(const Run& run, const RunSetti
   std::string merged = json::Write(base);
   if (merged.size() > kPayloadBytesMax) {
     return Error(Errc::kPayloadTooLarge,
-                 fmt::format("the metadata of run {} would have {} bytes, at most {} are allowed",
+                 fmt::format("the metadata of run {} would have {} bytes; at most {} are allowed",
                              run.id, merged.size(), kPayloadBytesMax))
-        .WithDetail("do", "keep it in a file, and store the file's path");
+        .WithDetail("do", "keep it in a file and store the path of the file");
   }
   return merged;
 }
 
-// What was set, as the reason of its event.
+// The changed settings as JSON, for the reason of the event.
 std::string SettingsText(const RunSettings& settings) {
   json::ObjectText text;
   if (settings.auto_advance) text.Add("auto_advance", *settings.auto_advance);
@@ -171,14 +171,14 @@ std::string SettingsText(const RunSettings& settings) {
 
 }  // namespace
 
-Error BeadIsTaken(const Run& holder) {
+Error BeadConflict(const Run& holder) {
   return Error(Errc::kConflict,
                fmt::format("UNIQUE constraint on (project, bead) of active runs: run {} is active "
                            "for bead '{}' in {}",
                            holder.id, holder.bead_id.value_or(""),
                            holder.project_dir.empty() ? "a portfolio" : holder.project_dir))
-      .WithDetail("do", fmt::format("go on with it, free the bead with 'ic run abandon {}', or "
-                                    "create with --takeover-after=D to replace one left alone",
+      .WithDetail("do", fmt::format("continue that run, end it with 'ic run abandon {}', or use "
+                                    "--takeover-after=D to replace a run that nobody touches",
                                     holder.id));
 }
 
@@ -188,8 +188,8 @@ Result<CreatedRun> CreateRun(db::Transaction& tx, const NewRun& wanted, const Or
   IL_TRY(const PhaseChain chain, run.Chain());
   run.phase = chain.first();
   run.created_at = run.updated_at = origin.now;
-  IL_TRY(run.auto_advance, AdvancesByItself(tx.connection(), origin.now));
-  IL_TRY(created.abandoned, TakeBead(tx, wanted, origin));
+  IL_TRY(run.auto_advance, AdvancesAutomatically(tx.connection(), origin.now));
+  IL_TRY(created.abandoned, TakeOverBead(tx, wanted, origin));
   IL_TRY_VOID(InsertRun(tx, run));
   for (PhaseAction action : wanted.actions) {
     action.run_id = run.id;
@@ -222,18 +222,19 @@ Result<std::int64_t> EndRun(db::Transaction& tx, std::string_view id, std::strin
   IL_TRY(const Run run, FindRun(tx.connection(), id));
   IL_TRY(const std::optional<std::int64_t> children, EndAll(tx, run, status, reason, origin));
   if (children) return *children;
-  return Error(Errc::kConflict, fmt::format("run {} is {} already", run.id, run.status))
-      .WithDetail("do", "nothing is left to do");
+  return Error(Errc::kConflict, fmt::format("run {} is already {}", run.id, run.status))
+      .WithDetail("do", "nothing: the run has ended");
 }
 
 Result<void> ChangeSettings(db::Transaction& tx, std::string_view id, const RunSettings& settings,
                             const Origin& origin) {
   IL_TRY(const Run run, FindRun(tx.connection(), id));
   if (settings.max_dispatches && !run.is_portfolio()) {
-    return Error(Errc::kConflict, fmt::format("run {} is no portfolio, and only those have a limit "
-                                              "of dispatches that can be set",
-                                              run.id))
-        .WithDetail("do", "leave out --max-dispatches");
+    return Error(
+               Errc::kConflict,
+               fmt::format("run {} is not a portfolio; only a portfolio has a limit of dispatches",
+                           run.id))
+        .WithDetail("do", "omit --max-dispatches");
   }
   IL_TRY(const std::optional<std::string> metadata, MergedMetadata(run, settings));
   IL_TRY_VOID(tx->Run(kSetRun, run.id, settings.complexity, settings.auto_advance,
@@ -253,8 +254,8 @@ Result<void> TouchRun(db::Transaction& tx, std::string_view id, std::int64_t now
   return {};
 }
 
-Result<void> AfterAdding(db::Transaction& tx, Result<std::int64_t> added, std::string_view run_id,
-                         std::int64_t now) {
+Result<void> FinishInsert(db::Transaction& tx, Result<std::int64_t> added, std::string_view run_id,
+                          std::int64_t now) {
   if (added) return TouchRun(tx, run_id, now);
   if (added.error().code() == Errc::kConstraint) IL_TRY_VOID(FindRun(tx.connection(), run_id));
   return std::move(added).error();

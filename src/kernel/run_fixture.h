@@ -31,7 +31,7 @@ class RunsTest : public KernelTest {
     return Write([&](Transaction& tx) { return SkipPhase(tx, "r", phase, "why", origin()); });
   }
   Result<RollbackResult> GoBack(std::string_view phase, std::string_view id = "r") {
-    return Write([&](Transaction& tx) { return RollBack(tx, id, phase, "why", origin()); });
+    return Write([&](Transaction& tx) { return RollBackRun(tx, id, phase, "why", origin()); });
   }
   Result<std::int64_t> End(std::string_view id, std::string_view status) {
     return Write([&](Transaction& tx) { return EndRun(tx, id, status, "why", origin()); });

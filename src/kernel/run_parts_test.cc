@@ -32,7 +32,7 @@ class RunPartsTest : public RunsTest {
     return commands;
   }
   BudgetState Tell() {
-    return Write([&](Transaction& tx) { return TellBudget(tx, "r", origin()); }).value();
+    return Write([&](Transaction& tx) { return RecordBudgetEvents(tx, "r", origin()); }).value();
   }
   std::filesystem::path File(const std::string& content) {
     const auto path = temp_.directory() / "file";
@@ -175,10 +175,10 @@ TEST_F(RunPartsTest, TheBudgetIsJudgedEveryTimeAndToldOnce) {
   EXPECT_EQ(Events().size(), 0U);
   Sql("UPDATE dispatches SET input_tokens = 80");
   const BudgetState warned = BudgetOf(connection(), "r").value();
-  EXPECT_TRUE(IsBudgetNews(connection(), "r", warned).value());
+  EXPECT_TRUE(HasUnrecordedBudgetEvent(connection(), "r", warned).value());
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(Tell().warning);
-    EXPECT_FALSE(IsBudgetNews(connection(), "r", warned).value());
+    EXPECT_FALSE(HasUnrecordedBudgetEvent(connection(), "r", warned).value());
     EXPECT_THAT(Events(), ElementsAre("budget.warning -"));
   }
   Sql("UPDATE dispatches SET input_tokens = 100");

@@ -13,7 +13,7 @@
 namespace interlock::kernel {
 namespace {
 
-// runs' primary key. Of completed runs completed_at is ?5.
+// The primary key of runs. ?5 is null unless the run is completed.
 constexpr db::Sql kMove =
     "UPDATE runs SET phase = ?3, status = ?4, completed_at = ?5, updated_at = ?6 "
     "WHERE id = ?1 AND phase = ?2";
@@ -32,39 +32,40 @@ Error Refused(std::string message, std::string what_to_do) {
 Error Ended(const Run& run) {
   return Refused(fmt::format("run {} is {}", run.id, run.status),
                  run.status == kRunCompleted
-                     ? fmt::format("take it back with 'ic run rollback {} --to-phase=P', or create "
-                                   "a new one",
+                     ? fmt::format("move it back with 'ic run rollback {} --to-phase=P', or create "
+                                   "a new run",
                                    run.id)
-                     : "create a new one with 'ic run create'");
+                     : "create a new run with 'ic run create'");
 }
 
-// Where the run stands in its chain.
-struct Place {
+// A run, its phases, and the index of the current one.
+struct RunPosition {
   Run run;
   PhaseChain chain;
   std::size_t at;
 };
 
-Result<Place> PlaceOf(db::Connection& connection, std::string_view id) {
+Result<RunPosition> FindPosition(db::Connection& connection, std::string_view id) {
   IL_TRY(Run run, FindRun(connection, id));
   IL_TRY(PhaseChain chain, run.Chain());
   const std::optional<std::size_t> at = chain.Find(run.phase);
   if (!at) {
     return Error(Errc::kInvalidArgument,
-                 fmt::format("run {} stands in '{}', which is none of its phases", id, run.phase))
-        .WithDetail("do", fmt::format("end it with 'ic run abandon {}' and create a new one", id));
+                 fmt::format("run {} is in phase '{}', which is not one of its phases", id,
+                             run.phase))
+        .WithDetail("do", fmt::format("end it with 'ic run abandon {}' and create a new run", id));
   }
-  return Place{std::move(run), std::move(chain), *at};
+  return RunPosition{std::move(run), std::move(chain), *at};
 }
 
-Result<Place> ActivePlaceOf(db::Connection& connection, std::string_view id) {
-  IL_TRY(Place place, PlaceOf(connection, id));
-  if (!place.run.active()) return Ended(place.run);
-  if (place.at + 1 == place.chain.size()) {
-    return Refused(fmt::format("run {} is in its last phase '{}'", id, place.run.phase),
-                   "create a new one with 'ic run create'");
+Result<RunPosition> FindActivePosition(db::Connection& connection, std::string_view id) {
+  IL_TRY(RunPosition position, FindPosition(connection, id));
+  if (!position.run.active()) return Ended(position.run);
+  if (position.at + 1 == position.chain.size()) {
+    return Refused(fmt::format("run {} is in its last phase '{}'", id, position.run.phase),
+                   "create a new run with 'ic run create'");
   }
-  return place;
+  return position;
 }
 
 Result<void> Move(db::Transaction& tx, const Run& run, std::string_view to, std::string_view status,
@@ -74,8 +75,8 @@ Result<void> Move(db::Transaction& tx, const Run& run, std::string_view to, std:
   IL_TRY(const std::int64_t count,
          tx->Run(kMove, run.id, run.phase, to, status, completed_at, now));
   if (count == 1) return {};
-  return Refused(fmt::format("run {} left the phase '{}' meanwhile", run.id, run.phase),
-                 "look where it stands with 'ic run status', then try again");
+  return Refused(fmt::format("another process moved run {} from the phase '{}'", run.id, run.phase),
+                 "check its phase with 'ic run status', then try again");
 }
 
 }  // namespace
@@ -83,13 +84,13 @@ Result<void> Move(db::Transaction& tx, const Run& run, std::string_view to, std:
 Result<AdvanceResult> AdvanceRun(db::Transaction& tx, std::string_view id,
                                  const std::optional<std::string>& skip_reason,
                                  const Origin& origin) {
-  IL_TRY(const Place place, ActivePlaceOf(tx.connection(), id));
-  const Run& run = place.run;
-  IL_TRY(const PhaseNames skipped, SkippedPhases(tx.connection(), id, place.chain));
-  const std::size_t target = place.chain.Next(place.at, skipped);
+  IL_TRY(const RunPosition position, FindActivePosition(tx.connection(), id));
+  const Run& run = position.run;
+  IL_TRY(const PhaseNames skipped, SkippedPhases(tx.connection(), id, position.chain));
+  const std::size_t target = position.chain.Next(position.at, skipped);
   PhaseEvent event{.run_id = run.id,
                    .from_phase = run.phase,
-                   .to_phase = place.chain[target],
+                   .to_phase = position.chain[target],
                    .type = "advance",
                    .gate_result = "none",
                    .gate_tier = "none",
@@ -102,36 +103,36 @@ Result<AdvanceResult> AdvanceRun(db::Transaction& tx, std::string_view id,
     IL_TRY_VOID(TouchRun(tx, run.id, origin.now));
     return result;
   }
-  const bool last = target + 1 == place.chain.size();
+  const bool last = target + 1 == position.chain.size();
   IL_TRY_VOID(Move(tx, run, event.to_phase, last ? kRunCompleted : kRunActive, origin.now));
   IL_TRY(result.event, AppendPhaseEvent(tx, std::move(event), origin));
   IL_TRY(result.active_agents, CountActiveAgents(tx.connection(), run.id));
   IL_TRY(result.actions, ResolvedActions(tx.connection(), run, result.event.to_phase));
-  // What leaving the phase asks for, whether or not the phase behind it is to be skipped.
-  if (!last) result.next_checks = DefaultChecks(place.chain[target], place.chain[target + 1]);
+  // The checks for the next phase of the chain, even if that phase is skipped.
+  if (!last) result.next_checks = DefaultChecks(position.chain[target], position.chain[target + 1]);
   return result;
 }
 
 Result<void> SkipPhase(db::Transaction& tx, std::string_view id, std::string_view phase,
                        std::string reason, const Origin& origin) {
-  IL_TRY(const Place place, ActivePlaceOf(tx.connection(), id));
-  const std::optional<std::size_t> wanted = place.chain.Find(phase);
-  const std::string see = fmt::format("its phases are {}", fmt::join(place.chain.names(), ", "));
+  IL_TRY(const RunPosition position, FindActivePosition(tx.connection(), id));
+  const std::optional<std::size_t> wanted = position.chain.Find(phase);
+  const std::string see = fmt::format("its phases are {}", fmt::join(position.chain.names(), ", "));
   if (!wanted) return Refused(fmt::format("run {} has no phase '{}'", id, phase), see);
-  if (*wanted <= place.at) {
-    return Refused(fmt::format("the phase '{}' is not ahead of '{}', where run {} stands", phase,
-                               place.run.phase, id),
+  if (*wanted <= position.at) {
+    return Refused(fmt::format("the phase '{}' is not after '{}', the current phase of run {}",
+                               phase, position.run.phase, id),
                    see);
   }
-  if (*wanted + 1 == place.chain.size()) {
+  if (*wanted + 1 == position.chain.size()) {
     return Refused(fmt::format("'{}' is the last phase and cannot be skipped", phase), see);
   }
-  IL_TRY(const PhaseNames skipped, SkippedPhases(tx.connection(), id, place.chain));
+  IL_TRY(const PhaseNames skipped, SkippedPhases(tx.connection(), id, position.chain));
   if (skipped.contains(phase)) return {};
   IL_TRY_VOID(TouchRun(tx, id, origin.now));
   IL_TRY_VOID(AppendPhaseEvent(tx,
-                               {.run_id = place.run.id,
-                                .from_phase = place.run.phase,
+                               {.run_id = position.run.id,
+                                .from_phase = position.run.phase,
                                 .to_phase = std::string(phase),
                                 .type = "skip",
                                 .reason = std::move(reason)},
@@ -139,28 +140,29 @@ Result<void> SkipPhase(db::Transaction& tx, std::string_view id, std::string_vie
   return {};
 }
 
-Result<RollbackPlan> PlanRollback(db::Connection& connection, std::string_view id,
-                                  std::string_view to_phase) {
-  IL_TRY(Place place, PlaceOf(connection, id));
-  if (!place.run.active() && place.run.status != kRunCompleted) return Ended(place.run);
-  const std::optional<std::size_t> to = place.chain.Find(to_phase);
-  if (!to || *to >= place.at) {
-    return Refused(fmt::format("the phase '{}' is not behind '{}', where run {} stands", to_phase,
-                               place.run.phase, id),
-                   fmt::format("its phases are {}", fmt::join(place.chain.names(), ", ")));
+Result<RollbackPlan> PlanRunRollback(db::Connection& connection, std::string_view id,
+                                     std::string_view to_phase) {
+  IL_TRY(RunPosition position, FindPosition(connection, id));
+  if (!position.run.active() && position.run.status != kRunCompleted) return Ended(position.run);
+  const std::optional<std::size_t> to = position.chain.Find(to_phase);
+  if (!to || *to >= position.at) {
+    return Refused(fmt::format("the phase '{}' is not before '{}', the current phase of run {}",
+                               to_phase, position.run.phase, id),
+                   fmt::format("its phases are {}", fmt::join(position.chain.names(), ", ")));
   }
-  if (!place.run.active() && place.run.bead_id) {
+  if (!position.run.active() && position.run.bead_id) {
     IL_TRY(const std::optional<Run> holder,
-           ActiveRunOf(connection, place.run.project_dir, *place.run.bead_id));
-    if (holder) return BeadIsTaken(*holder);
+           ActiveRunOf(connection, position.run.project_dir, *position.run.bead_id));
+    if (holder) return BeadConflict(*holder);
   }
-  std::vector<std::string> phases = place.chain.Between(*to, place.at);
-  return RollbackPlan{std::move(place.run), std::string(to_phase), std::move(phases)};
+  std::vector<std::string> phases = position.chain.Between(*to, position.at);
+  return RollbackPlan{std::move(position.run), std::string(to_phase), std::move(phases)};
 }
 
-Result<RollbackResult> RollBack(db::Transaction& tx, std::string_view id, std::string_view to_phase,
-                                const std::optional<std::string>& reason, const Origin& origin) {
-  IL_TRY(RollbackPlan plan, PlanRollback(tx.connection(), id, to_phase));
+Result<RollbackResult> RollBackRun(db::Transaction& tx, std::string_view id,
+                                   std::string_view to_phase,
+                                   const std::optional<std::string>& reason, const Origin& origin) {
+  IL_TRY(RollbackPlan plan, PlanRunRollback(tx.connection(), id, to_phase));
   RollbackResult result{.plan = std::move(plan)};
   const Run& run = result.plan.run;
   IL_TRY_VOID(Move(tx, run, to_phase, kRunActive, origin.now));

@@ -133,7 +133,7 @@ TEST_F(RunProgressTest, ARollbackUndoesThePhasesBehindTheOneItGoesTo) {
   Sql("INSERT INTO dispatches (id, status, project_dir, scope_id, created_at) VALUES "
       "('d1', 'running', '/p', 'r', 1), ('d2', 'completed', '/p', 'r', 1), "
       "('d3', 'spawned', '/p', 'other', 1)");
-  const RollbackPlan plan = PlanRollback(connection(), "r", "a").value();
+  const RollbackPlan plan = PlanRunRollback(connection(), "r", "a").value();
   EXPECT_THAT(plan.phases, ElementsAre("b", "c"));
   EXPECT_EQ(Events().size(), 2U) << "a plan changes nothing";
   now_ = 5000;

@@ -7,12 +7,12 @@
 
 namespace interlock::kernel {
 
-// The tables of `ic`, as the numbered steps in schema/*.sql. Versions begin at 100, so that the
-// older program, which counts to 39, refuses our files instead of damaging them. Constant data, as
-// the statements are: safe from any thread.
+// The tables of `ic`, created by the numbered steps in schema/*.sql. Versions begin at 100, so that
+// the older program, whose versions end at 39, rejects our files instead of damaging them. Constant
+// data, so safe from any thread.
 db::Schema KernelSchema();
 
-// Every statement that this folder can run, for the query-plan test.
+// All SQL statements of this folder, for the query-plan test.
 std::span<const db::NamedSql> Statements();
 
 }  // namespace interlock::kernel

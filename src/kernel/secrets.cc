@@ -8,7 +8,7 @@
 namespace interlock::kernel {
 namespace {
 
-// The C library's are slower, and follow the locale.
+// The functions of the C library are slower and depend on the locale.
 constexpr char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr bool IsAlphanumeric(char c) {
   return (c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z');
@@ -32,7 +32,7 @@ std::size_t RunLength(std::string_view text, Predicate predicate) {
   return static_cast<std::size_t>(end - text.begin());
 }
 
-// A known beginning and at least so many characters of a kind.
+// A fixed prefix, followed by at least `length` characters of one kind.
 struct TokenShape {
   std::string_view prefix;
   std::size_t length;
@@ -75,7 +75,7 @@ constexpr std::array<std::string_view, 9> kNames = {"password", "passwd",     "s
                                                     "token",    "api_key",    "apikey",
                                                     "api-key",  "access_key", "private_key"};
 
-// Most characters begin none of them, and are passed by one look at a table.
+// First characters of the patterns. One table lookup skips most characters of a text.
 enum Start : std::uint8_t { kTokenStarts = 1, kNameStarts = 2, kOtherStarts = 4, kAllStarts = 7 };
 
 constexpr std::array<std::uint8_t, 256> kStarts = [] {
@@ -105,11 +105,11 @@ std::optional<std::string_view> FindToken(std::string_view text) {
 
 struct WebToken {
   bool found = false;
-  std::size_t looked_at = 0;  // no web token begins before this
+  std::size_t looked_at = 0;  // no web token begins before this offset
 };
 
-// REQUIRES: `text` begins where a word begins. What begins inside the first part ends where that
-// part ends, so the caller may go on behind it, and no text is looked at again and again.
+// REQUIRES: `text` begins at the start of a word. A token that begins inside the first part also
+// ends where that part ends, so the caller may continue after it. This keeps the search linear.
 WebToken FindWebToken(std::string_view text) {
   constexpr std::size_t kPartMin = 20;
   if (!StartsWith(text, "eyj")) return {};
@@ -121,7 +121,7 @@ WebToken FindWebToken(std::string_view text) {
   return {.found = ended && first >= kPartMin && second >= kPartMin, .looked_at = first};
 }
 
-// "-----BEGIN RSA PRIVATE KEY-----", with anything of sensible length before the words.
+// "-----BEGIN RSA PRIVATE KEY-----", with a label of limited length before "PRIVATE KEY".
 bool IsPrivateKeyHeader(std::string_view text) {
   constexpr std::string_view kBegin = "-----begin ";
   constexpr std::string_view kEnd = "private key";

@@ -14,7 +14,7 @@
 namespace interlock::kernel {
 namespace {
 
-using enum Verdict;
+using enum SentinelVerdict;
 using ::testing::ElementsAre;
 
 constexpr std::int64_t kNow = 1'800'000'000;
@@ -24,7 +24,8 @@ constexpr SentinelId kId = {"guard", "scope"};
 
 class SentinelTest : public KernelTest {
  protected:
-  Verdict Check(std::int64_t interval_s, std::int64_t now = kNow, const SentinelId& id = kId) {
+  SentinelVerdict Check(std::int64_t interval_s, std::int64_t now = kNow,
+                        const SentinelId& id = kId) {
     const auto verdict =
         Write([&](Transaction& tx) { return ClaimSentinel(tx, id, interval_s, now); });
     EXPECT_TRUE(verdict.ok()) << verdict.error();
@@ -176,7 +177,7 @@ TEST_F(SentinelTest, ManyClaimsStandEachForItself) {
   const auto claimed =
       Write([&](Transaction& tx) { return ClaimSentinels(tx, claims, kNow + 1); }).value();
   EXPECT_THAT(claimed.verdicts, ElementsAre(kThrottled, kAllowed, kThrottled, kAllowed));
-  EXPECT_FALSE(claimed.not_pruned.has_value());
+  EXPECT_FALSE(claimed.prune_error.has_value());
   EXPECT_EQ(All().size(), 3);
 }
 
@@ -190,8 +191,8 @@ TEST_F(SentinelTest, PruningThatFailsUndoesNothingButItself) {
   const auto claimed =
       Write([&](Transaction& tx) { return ClaimSentinels(tx, claims, kNow); }).value();
   EXPECT_THAT(claimed.verdicts, ElementsAre(kAllowed));
-  ASSERT_TRUE(claimed.not_pruned.has_value());
-  EXPECT_THAT(claimed.not_pruned->message(), ::testing::HasSubstr("not today"));
+  ASSERT_TRUE(claimed.prune_error.has_value());
+  EXPECT_THAT(claimed.prune_error->message(), ::testing::HasSubstr("not today"));
   EXPECT_EQ(All().size(), 3) << "the savepoint took back the half that was done";
   EXPECT_EQ(Check(60, kNow, {"new", ""}), kThrottled);
 }
@@ -221,26 +222,26 @@ TEST_F(SentinelTest, ResettingANameResetsAllItsScopes) {
 }
 
 TEST_F(SentinelTest, WhatStillThrottlesIsNotPruned) {
-  ASSERT_EQ(Check(kDay, kNow - 7200), Verdict::kAllowed);
+  ASSERT_EQ(Check(kDay, kNow - 7200), SentinelVerdict::kAllowed);
   const auto prune = [](Transaction& tx) {
     return PruneSentinels(tx, kNow - 3600, OnceOnly::kInclude, kNow);
   };
   EXPECT_EQ(Write(prune).value(), 0);
-  EXPECT_EQ(Check(kDay), Verdict::kThrottled);
+  EXPECT_EQ(Check(kDay), SentinelVerdict::kThrottled);
 }
 
 TEST_F(SentinelTest, ARowThatThrottlesForLongerIsNotStaleBeforeThat) {
-  ASSERT_EQ(Check(60, kNow - 8 * kDay), Verdict::kAllowed);
-  EXPECT_EQ(Check(30 * kDay), Verdict::kThrottled);
+  ASSERT_EQ(Check(60, kNow - 8 * kDay), SentinelVerdict::kAllowed);
+  EXPECT_EQ(Check(30 * kDay), SentinelVerdict::kThrottled);
   EXPECT_EQ(PruneStale(kNow), 0);
-  EXPECT_EQ(Check(30 * kDay), Verdict::kThrottled);
+  EXPECT_EQ(Check(30 * kDay), SentinelVerdict::kThrottled);
 }
 
 TEST_F(SentinelTest, AThrottledOnceIsForGoodWhateverFiredBefore) {
-  ASSERT_EQ(Check(60, kNow - 8 * kDay), Verdict::kAllowed);
-  EXPECT_EQ(Check(0), Verdict::kThrottled);
+  ASSERT_EQ(Check(60, kNow - 8 * kDay), SentinelVerdict::kAllowed);
+  EXPECT_EQ(Check(0), SentinelVerdict::kThrottled);
   EXPECT_EQ(PruneStale(kNow), 0);
-  EXPECT_EQ(Check(0), Verdict::kThrottled);
+  EXPECT_EQ(Check(0), SentinelVerdict::kThrottled);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr db::Sql kFind =
     "SELECT key, scope_id, version, updated_at, expires_at, payload FROM state "
     "WHERE key = ?1 AND scope_id = ?2 AND (expires_at IS NULL OR expires_at > ?3)";
 
-// The table's primary key, whose order is the one asked for.
+// The table's primary key, in index order.
 constexpr db::Sql kListOfKey =
     "SELECT key, scope_id, version, updated_at, expires_at FROM state "
     "WHERE key = ?1 AND (expires_at IS NULL OR expires_at > ?2) ORDER BY scope_id";
@@ -22,7 +22,7 @@ constexpr db::Sql kListOfScope =
     "SELECT key, scope_id, version, updated_at, expires_at FROM state "
     "WHERE scope_id = ?1 AND (expires_at IS NULL OR expires_at > ?2) ORDER BY key";
 
-// The table's primary key. updated_at is now.
+// The table's primary key. ?4 is now.
 constexpr db::Sql kSet =
     "INSERT INTO state (key, scope_id, payload, updated_at, expires_at, version) "
     "VALUES (?1, ?2, ?3, ?4, ?5, 1) ON CONFLICT (key, scope_id) DO UPDATE SET "
@@ -31,7 +31,7 @@ constexpr db::Sql kSet =
     "AND state.expires_at <= excluded.updated_at THEN 1 ELSE state.version + 1 END "
     "RETURNING version";
 
-// The table's primary key. updated_at is now.
+// The table's primary key. ?4 is now.
 constexpr db::Sql kSetIfAbsent =
     "INSERT INTO state (key, scope_id, payload, updated_at, expires_at, version) "
     "VALUES (?1, ?2, ?3, ?4, ?5, 1) ON CONFLICT (key, scope_id) DO UPDATE SET "
@@ -46,8 +46,8 @@ constexpr db::Sql kSetIfVersion =
     "WHERE key = ?1 AND scope_id = ?2 AND version = ?6 "
     "AND (expires_at IS NULL OR expires_at > ?4) RETURNING version";
 
-// The table's primary key. Whether it had expired is judged outside: SQLite 3.40 takes IS NULL for
-// false in what a DELETE returns.
+// The table's primary key. The caller checks the expiry: SQLite 3.40 evaluates IS NULL wrongly in
+// the RETURNING clause of a DELETE.
 constexpr db::Sql kDelete =
     "DELETE FROM state WHERE key = ?1 AND scope_id = ?2 RETURNING expires_at";
 
@@ -66,7 +66,7 @@ constexpr db::NamedSql kStatements[] = {
     IL_SQL(kSetIfAbsent), IL_SQL(kSetIfVersion), IL_SQL(kDelete),      IL_SQL(kDeleteOfKey),
     IL_SQL(kPruneOfKey),  IL_SQL(kPrune)};
 
-State WithoutPayload(const db::Row& row) {
+StateEntry WithoutPayload(const db::Row& row) {
   return {.key = row.String(0),
           .scope_id = row.String(1),
           .version = row.Int(2),
@@ -75,23 +75,23 @@ State WithoutPayload(const db::Row& row) {
           .payload = {}};
 }
 
-State Whole(const db::Row& row) {
-  State state = WithoutPayload(row);
+StateEntry WithPayload(const db::Row& row) {
+  StateEntry state = WithoutPayload(row);
   state.payload = row.String(5);
   return state;
 }
 
 std::int64_t VersionOf(const db::Row& row) { return row.Int(0); }
 
-// No time to live that TtlSeconds() lets through comes near the end of 64 bits.
+// Cannot overflow: TtlSeconds() limits the time to live.
 std::optional<std::int64_t> ExpiresAt(std::int64_t now, std::optional<std::int64_t> ttl_s) {
   if (!ttl_s) return std::nullopt;
   return now + *ttl_s;
 }
 
-Result<std::vector<State>> List(db::Connection& connection, const db::Sql& sql, std::string_view of,
-                                std::int64_t now) {
-  std::vector<State> rows;
+Result<std::vector<StateEntry>> List(db::Connection& connection, const db::Sql& sql,
+                                     std::string_view of, std::int64_t now) {
+  std::vector<StateEntry> rows;
   IL_TRY_VOID(connection.ForEach(
       sql, [&](const db::Row& row) { rows.push_back(WithoutPayload(row)); }, of, now));
   return rows;
@@ -99,18 +99,18 @@ Result<std::vector<State>> List(db::Connection& connection, const db::Sql& sql, 
 
 }  // namespace
 
-Result<std::optional<State>> FindState(db::Connection& connection, const StateId& id,
-                                       std::int64_t now) {
-  return connection.One(kFind, Whole, id.key, id.scope_id, now);
+Result<std::optional<StateEntry>> FindState(db::Connection& connection, const StateId& id,
+                                            std::int64_t now) {
+  return connection.One(kFind, WithPayload, id.key, id.scope_id, now);
 }
 
-Result<std::vector<State>> ListStateOfKey(db::Connection& connection, std::string_view key,
-                                          std::int64_t now) {
+Result<std::vector<StateEntry>> ListStateOfKey(db::Connection& connection, std::string_view key,
+                                               std::int64_t now) {
   return List(connection, kListOfKey, key, now);
 }
 
-Result<std::vector<State>> ListStateOfScope(db::Connection& connection, std::string_view scope_id,
-                                            std::int64_t now) {
+Result<std::vector<StateEntry>> ListStateOfScope(db::Connection& connection,
+                                                 std::string_view scope_id, std::int64_t now) {
   return List(connection, kListOfScope, scope_id, now);
 }
 
@@ -131,14 +131,14 @@ Result<Counter> IncrementState(db::Transaction& tx, const StateId& id,
   const auto before = found ? IntegerIn(found->payload) : 0;
   if (!before) {
     return Error(Errc::kInvalidArgument,
-                 fmt::format("'{}' does not hold a whole number of 64 bits", id.key))
-        .WithDetail("do", "look with 'ic state get', replace it with 'ic state set'");
+                 fmt::format("the value of '{}' is not a 64-bit integer", id.key))
+        .WithDetail("do", "read it with 'ic state get', replace it with 'ic state set'");
   }
   Counter counter;
   if (__builtin_add_overflow(*before, increment.by, &counter.value)) {
-    return Error(Errc::kInvalidArgument, fmt::format("'{}' is {}, and {} more does not fit 64 bits",
+    return Error(Errc::kInvalidArgument, fmt::format("'{}' is {}; adding {} exceeds 64 bits",
                                                      id.key, *before, increment.by))
-        .WithDetail("do", "set it back with 'ic state set'");
+        .WithDetail("do", "reset it with 'ic state set'");
   }
   std::optional<std::int64_t> expires_at = found ? found->expires_at : std::nullopt;
   if (increment.expiry == StateIncrement::Expiry::kSet) {

@@ -33,7 +33,7 @@ class StateTest : public KernelTest {
   Result<Counter> Increment(const StateIncrement& increment, std::int64_t now = kNow) {
     return Write([&](Transaction& tx) { return IncrementState(tx, kId, increment, now); });
   }
-  std::optional<State> Get(const StateId& id = kId, std::int64_t now = kNow) {
+  std::optional<StateEntry> Get(const StateId& id = kId, std::int64_t now = kNow) {
     return FindState(connection(), id, now).value();
   }
   std::string Payload(std::int64_t now = kNow) {
@@ -48,10 +48,10 @@ class StateTest : public KernelTest {
     return connection().One(kCount, [](const db::Row& row) { return row.Int(0); }).value().value();
   }
   std::vector<std::string> Scopes(std::int64_t now = kNow) {
-    const std::vector<State> states = ListStateOfKey(connection(), "key", now).value();
+    const std::vector<StateEntry> states = ListStateOfKey(connection(), "key", now).value();
     std::vector<std::string> scopes;
     scopes.reserve(states.size());
-    for (const State& state : states) {
+    for (const StateEntry& state : states) {
       scopes.push_back(state.scope_id);
     }
     return scopes;
@@ -61,19 +61,19 @@ class StateTest : public KernelTest {
 TEST_F(StateTest, AWriteReplacesEverythingAndCountsTheVersion) {
   EXPECT_EQ(Get(), std::nullopt);
   EXPECT_EQ(Set(kId, {.payload = "{\"a\" : 1}", .ttl_s = 60}), 1);
-  EXPECT_EQ(Get(), (State{.key = "key",
-                          .scope_id = "scope",
-                          .version = 1,
-                          .updated_at = kNow,
-                          .expires_at = kNow + 60,
-                          .payload = "{\"a\" : 1}"}));
+  EXPECT_EQ(Get(), (StateEntry{.key = "key",
+                               .scope_id = "scope",
+                               .version = 1,
+                               .updated_at = kNow,
+                               .expires_at = kNow + 60,
+                               .payload = "{\"a\" : 1}"}));
   EXPECT_EQ(Set(kId, {.payload = "2"}, kNow + 5), 2);
-  EXPECT_EQ(Get(), (State{.key = "key",
-                          .scope_id = "scope",
-                          .version = 2,
-                          .updated_at = kNow + 5,
-                          .expires_at = std::nullopt,
-                          .payload = "2"}));
+  EXPECT_EQ(Get(), (StateEntry{.key = "key",
+                               .scope_id = "scope",
+                               .version = 2,
+                               .updated_at = kNow + 5,
+                               .expires_at = std::nullopt,
+                               .payload = "2"}));
   EXPECT_EQ(Set(kId, {.payload = "2"}, kNow + 6), 3) << "the same value is a write too";
 }
 
@@ -175,7 +175,7 @@ TEST_F(StateTest, IncrementRefusesWhatIsNoWholeNumberAndWhatWouldOverflow) {
     EXPECT_EQ(Payload(), payload);
   }
   Set(kId, {.payload = std::to_string(kMost)});
-  EXPECT_THAT(Increment({}).error().message(), HasSubstr("does not fit"));
+  EXPECT_THAT(Increment({}).error().message(), HasSubstr("exceeds 64 bits"));
   EXPECT_EQ(Increment({.by = -1})->value, kMost - 1);
   Set(kId, {.payload = "-2"});
   EXPECT_EQ(Increment({.by = std::numeric_limits<std::int64_t>::min()}).ok(), false);
@@ -204,12 +204,12 @@ TEST_F(StateTest, ListsAreSortedAndSayEverythingButThePayload) {
   const auto keys = ListStateOfScope(connection(), "a", kNow).value();
   ASSERT_EQ(keys.size(), 2);
   EXPECT_EQ(keys[0].key, "key");
-  EXPECT_EQ(keys[1], (State{.key = "other",
-                            .scope_id = "a",
-                            .version = 1,
-                            .updated_at = kNow,
-                            .expires_at = kNow + 5,
-                            .payload = ""}));
+  EXPECT_EQ(keys[1], (StateEntry{.key = "other",
+                                 .scope_id = "a",
+                                 .version = 1,
+                                 .updated_at = kNow,
+                                 .expires_at = kNow + 5,
+                                 .payload = ""}));
 }
 
 TEST_F(StateTest, DeletingBeginsVersionsAnew) {

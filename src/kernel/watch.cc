@@ -13,8 +13,8 @@ namespace interlock::kernel {
 
 namespace fs = std::filesystem;
 
-// The directory, not the files: the log comes and goes.
-Watch::Watch(const fs::path& database)
+// Watches the directory, because the log file is created and deleted.
+DatabaseWatch::DatabaseWatch(const fs::path& database)
     : file_(database.filename()),
       log_(file_ + "-wal"),
       fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
@@ -27,23 +27,23 @@ Watch::Watch(const fs::path& database)
   fd_ = -1;
 }
 
-Watch::~Watch() {
+DatabaseWatch::~DatabaseWatch() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Watch::Seen Watch::Wait(Duration limit) {
+DatabaseWatch::WaitResult DatabaseWatch::Wait(Duration limit) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
   const timespec most = {.tv_sec = seconds.count(),
                          .tv_nsec = std::chrono::nanoseconds(limit - seconds).count()};
-  pollfd watched = {.fd = fd_, .events = POLLIN, .revents = 0};  // -1 is waited for, never seen
+  pollfd watched = {.fd = fd_, .events = POLLIN, .revents = 0};  // ppoll() ignores -1
   const int ready = ::ppoll(&watched, 1, &most, nullptr);
-  if (ready == 0) return Seen::kNothing;
-  if (ready < 0) return Seen::kOther;  // a signal that did not end us
-  return TakeEvents() ? Seen::kWrite : Seen::kOther;
+  if (ready == 0) return WaitResult::kTimeout;
+  if (ready < 0) return WaitResult::kOther;  // interrupted by a signal
+  return TakeEvents() ? WaitResult::kWrite : WaitResult::kOther;
 }
 
-// Reads all that has been reported; whether any of it is about the database.
-bool Watch::TakeEvents() {
+// Reads all pending events. Returns true if any of them concerns the database.
+bool DatabaseWatch::TakeEvents() {
   bool ours = false;
   alignas(inotify_event) std::array<char, 4096> buffer;
   while (true) {
@@ -53,18 +53,18 @@ bool Watch::TakeEvents() {
       inotify_event event = {};
       std::memcpy(&event, buffer.data() + at, sizeof(event));
       const char* const name = buffer.data() + at + sizeof(event);  // padded with NULs
-      // Without a name it is about the directory itself, or more happened than could be told.
+      // An event without a name concerns the directory itself, or reports lost events.
       if (event.len == 0 || name == file_ || name == log_) ours = true;
       at += sizeof(event) + event.len;
     }
   }
 }
 
-Result<bool> LookUntil(const fs::path& database, Clock& clock, Duration limit,
+Result<bool> PollUntil(const fs::path& database, Clock& clock, Duration limit,
                        const std::function<Result<bool>()>& look) {
   const Duration begin = clock.Monotonic();
-  Watch watch(database);
-  LookPlan plan;
+  DatabaseWatch watch(database);
+  PollBackoff plan;
   while (true) {
     IL_TRY(const bool found, look());
     if (found) return true;

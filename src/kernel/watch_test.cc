@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using enum Watch::Seen;
+using enum DatabaseWatch::WaitResult;
 
 class WatchTest : public ::testing::Test {
  protected:
@@ -38,24 +38,24 @@ class WatchTest : public ::testing::Test {
 };
 
 TEST_F(WatchTest, SeesACommitByAnotherConnection) {
-  Watch watch(temp_.path());
-  EXPECT_EQ(watch.Wait(Duration::zero()), kNothing);
+  DatabaseWatch watch(temp_.path());
+  EXPECT_EQ(watch.Wait(Duration::zero()), kTimeout);
   Insert();
   EXPECT_EQ(watch.Wait(seconds(30)), kWrite);
-  EXPECT_EQ(watch.Wait(Duration::zero()), kNothing) << "told once";
+  EXPECT_EQ(watch.Wait(Duration::zero()), kTimeout) << "told once";
 }
 
 TEST_F(WatchTest, SeesALogThatIsMadeAnew) {
   connection_.reset();
   ASSERT_FALSE(std::filesystem::exists(temp_.path().string() + "-wal"));
-  Watch watch(temp_.path());
+  DatabaseWatch watch(temp_.path());
   connection_ = temp_.Open();
   Insert();
   EXPECT_EQ(watch.Wait(seconds(30)), kWrite);
 }
 
 TEST_F(WatchTest, SeesAFileThatIsReplacedOrRemovedAndADirectoryThatGoes) {
-  Watch watch(temp_.path());
+  DatabaseWatch watch(temp_.path());
   Append("other.db");
   EXPECT_EQ(watch.Wait(seconds(30)), kOther);
   std::filesystem::rename(temp_.directory() / "other.db", temp_.path());
@@ -64,7 +64,7 @@ TEST_F(WatchTest, SeesAFileThatIsReplacedOrRemovedAndADirectoryThatGoes) {
   EXPECT_EQ(watch.Wait(seconds(30)), kWrite);
   const std::filesystem::path inner = temp_.directory() / "inner";
   std::filesystem::create_directory(inner);
-  Watch of_inner(inner / "x.db");
+  DatabaseWatch of_inner(inner / "x.db");
   std::filesystem::rename(inner, temp_.directory() / "moved");
   EXPECT_EQ(of_inner.Wait(seconds(30)), kWrite);
   std::filesystem::remove(temp_.directory() / "moved");
@@ -72,7 +72,7 @@ TEST_F(WatchTest, SeesAFileThatIsReplacedOrRemovedAndADirectoryThatGoes) {
 }
 
 TEST_F(WatchTest, WhatHappensToOtherFilesIsNoWrite) {
-  Watch watch(temp_.path());
+  DatabaseWatch watch(temp_.path());
   Append("test.db-shm");
   Append("other.db");
   Append("test.db-wal2");
@@ -82,16 +82,16 @@ TEST_F(WatchTest, WhatHappensToOtherFilesIsNoWrite) {
 }
 
 TEST_F(WatchTest, WithNothingToWatchTheTimeRunsOut) {
-  Watch watch("/nonexistent/directory/x.db");
-  EXPECT_EQ(watch.Wait(milliseconds(1)), kNothing);
+  DatabaseWatch watch("/nonexistent/directory/x.db");
+  EXPECT_EQ(watch.Wait(milliseconds(1)), kTimeout);
 }
 
 TEST(LookPlanTest, LooksSoonAfterAWriteAndThenLessAndLess) {
-  LookPlan plan;
+  PollBackoff plan;
   EXPECT_EQ(plan.next(), milliseconds(1)) << "something may be on its way already";
   int looks = 0;
   for (Duration sum = {}; sum < seconds(10); sum += plan.next()) {
-    plan.After(kNothing);
+    plan.After(kTimeout);
     ++looks;
   }
   EXPECT_EQ(plan.next(), seconds(1));
@@ -102,14 +102,14 @@ TEST(LookPlanTest, LooksSoonAfterAWriteAndThenLessAndLess) {
   EXPECT_EQ(plan.next(), milliseconds(1));
   plan.After(kOther);
   EXPECT_EQ(plan.next(), milliseconds(1)) << "the write may still become visible";
-  plan.After(kNothing);
+  plan.After(kTimeout);
   EXPECT_EQ(plan.next(), milliseconds(2));
 }
 
 TEST_F(WatchTest, LookUntilLooksOnceWhenThereIsNoTime) {
   SystemClock clock;
   int looks = 0;
-  EXPECT_FALSE(LookUntil(temp_.path(), clock, Duration::zero(), [&]() -> Result<bool> {
+  EXPECT_FALSE(PollUntil(temp_.path(), clock, Duration::zero(), [&]() -> Result<bool> {
                  ++looks;
                  return false;
                }).value());
@@ -119,11 +119,11 @@ TEST_F(WatchTest, LookUntilLooksOnceWhenThereIsNoTime) {
 TEST_F(WatchTest, LookUntilEndsWithTheLookThatFindsOrFails) {
   SystemClock clock;
   int looks = 0;
-  EXPECT_TRUE(LookUntil(temp_.path(), clock, Duration::max(), [&]() -> Result<bool> {
+  EXPECT_TRUE(PollUntil(temp_.path(), clock, Duration::max(), [&]() -> Result<bool> {
                 return ++looks == 3;
               }).value());
   EXPECT_EQ(looks, 3);
-  EXPECT_FALSE(LookUntil(temp_.path(), clock, Duration::max(), []() -> Result<bool> {
+  EXPECT_FALSE(PollUntil(temp_.path(), clock, Duration::max(), []() -> Result<bool> {
                  return Error(Errc::kIo, "the disk is gone");
                }).ok());
 }
@@ -134,7 +134,7 @@ TEST_F(WatchTest, LookUntilLooksAgainAfterAWrite) {
   int looks = 0;
   Duration last = clock.Monotonic();
   Duration pause = {};
-  EXPECT_TRUE(LookUntil(temp_.path(), clock, seconds(60), [&]() -> Result<bool> {
+  EXPECT_TRUE(PollUntil(temp_.path(), clock, seconds(60), [&]() -> Result<bool> {
                 pause = clock.Monotonic() - last;
                 last = clock.Monotonic();
                 if (++looks == 11) Insert();

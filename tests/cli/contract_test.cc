@@ -257,7 +257,7 @@ TEST_F(ContractTest, S05EveryWriteOfEveryCommandIsInATransactionThatBeganAsOne) 
                             if (std::string_view(name) != "INTERCORE_LOCK_DIR") return std::nullopt;
                             return (place_.path() / "locks").string();
                           }});
-    const cli::Outcome outcome = cli::Run(context, arguments);
+    const cli::CommandResult outcome = cli::Run(context, arguments);
     context.Finish();
     EXPECT_LE(outcome.exit_code, 1) << words.front() << ": " << outcome.err;
   };

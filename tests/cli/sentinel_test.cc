@@ -195,7 +195,7 @@ TEST_F(SentinelProcessTest, S19PruningThatFailsIsAWarningAndNotAVerdict) {
   const Finished first = place_.Ic(check);
   EXPECT_EQ(first.exit_code, 0);
   EXPECT_EQ(first.out, "allowed\n");
-  EXPECT_THAT(first.err, HasSubstr("ic: sentinel check: warning: old sentinels could not be "));
+  EXPECT_THAT(first.err, HasSubstr("ic: sentinel check: warning: cannot remove old sentinels"));
   EXPECT_THAT(first.err, HasSubstr("not today"));
   const Finished second = place_.Ic(check);
   EXPECT_EQ(second.exit_code, 1) << "the claim was committed";
@@ -212,7 +212,7 @@ TEST_F(SentinelProcessTest, S19PruningThatEndsTheTransactionIsAWarningToo) {
   const Finished first = place_.Ic(check);
   EXPECT_EQ(first.exit_code, 0) << first.err;
   EXPECT_EQ(first.out, "allowed\n");
-  EXPECT_THAT(first.err, HasSubstr("old sentinels could not be removed"));
+  EXPECT_THAT(first.err, HasSubstr("cannot remove old sentinels"));
   EXPECT_EQ(place_.Ic(check).exit_code, 1) << "the claim was committed";
 }
 
@@ -277,7 +277,7 @@ TEST_F(SentinelProcessTest, S20AFileThatIsNotOursToReadIsToldAndNeverAVerdict) {
     const Finished run = place_.Run(call);
     EXPECT_EQ(run.exit_code, 2) << run.out;
     EXPECT_EQ(run.out, "");
-    EXPECT_THAT(run.err, HasSubstr("who owns them"));
+    EXPECT_THAT(run.err, HasSubstr("their owner"));
     ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   }
   EXPECT_EQ(place_.Run(call).out, "throttled\n");

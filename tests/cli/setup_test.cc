@@ -251,7 +251,7 @@ TEST(SetupTest, HealthFindsWhatCannotBeWritten) {
   const Finished file = place.Run({.arguments = {"health"}, .unprivileged = true});
   EXPECT_EQ(file.exit_code, 2);
   EXPECT_THAT(file.err, HasSubstr("read-only"));
-  EXPECT_THAT(file.err, HasSubstr("chmod u+w"));
+  EXPECT_THAT(file.err, HasSubstr("writable for your user"));
   fs::permissions(place.database(), fs::perms(0000));
   const Finished closed = place.Run({.arguments = {"health"}, .unprivileged = true});
   EXPECT_EQ(closed.exit_code, 2);
@@ -277,7 +277,7 @@ TEST(SetupTest, HealthFindsADirectoryThatCannotBeWritten) {
     EXPECT_EQ(health.exit_code, 2) << has_log;
     EXPECT_EQ(health.out, "") << has_log;
     EXPECT_THAT(health.err, HasSubstr(directory.string())) << has_log;
-    EXPECT_THAT(health.err, HasSubstr("writable for you")) << has_log;
+    EXPECT_THAT(health.err, HasSubstr("writable for your user")) << has_log;
   }
   EXPECT_EQ(place.Run({.arguments = {"health"}, .unprivileged = true}).out, "ok\n");
 }
@@ -354,7 +354,7 @@ TEST(SetupTest, EveryRefusalOfInitHasOneLineOfWhatToDo) {
          fs::remove_all(place.path() / ".clavain");
          fs::create_directories(place.database());
        },
-       "not a regular file", "look at"},
+       "not a regular file", "their owner"},
   };
   ExpectRefusals("init", cases);
 }

@@ -520,7 +520,7 @@ TEST_F(StateProcessTest, IncrementRefusesWhatIsNoWholeNumber) {
   const Finished run = place_.Ic({"state", "incr", "key", "s"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("whole number"));
+  EXPECT_THAT(run.err, HasSubstr("not a 64-bit integer"));
   EXPECT_EQ(Get("key", "s"), "\"text\"\n");
   EXPECT_EQ(place_.Ic({"state", "incr", "n", "s", "--by=-3", "--json"}).out,
             "{\"value\":-3,\"version\":1}\n");
