@@ -1,26 +1,28 @@
 # shellcheck shell=bash
-# What shell hooks call instead of `ic` itself. Source it, also under `set -euo pipefail`:
+# Bash library for shell hooks that use `ic`. Source it, also under `set -euo pipefail`:
 #
 #   source lib-intercore.sh 2>/dev/null || true
 #
-# It sets no shell option, makes no process by being sourced, and never exits, but for
-# intercore_check_or_die, which says so. Each function calls `ic` once at most.
+# Sourcing sets no shell option and starts no process. No function exits the script, except
+# intercore_check_or_die. Each function calls `ic` at most once.
 #
-# What happens when there is no `ic`, or when its database is broken:
-#   state, sentinel, unlock, cleanup   never stop a hook: they allow, are silent without `ic`, and
-#                                      say on stderr what is broken. The forms "_or_legacy" go on
-#                                      with files, as hooks did before there was `ic`.
-#   run                                fail: 1 without `ic`, else what `ic` returns
-#   lock                               goes on with directories that `ic` understands
+# Behaviour if `ic` is missing or its database is broken:
+#   state, sentinel, unlock, cleanup   never stop a hook: they allow the action. They are silent
+#                                      without `ic` and report a broken database on stderr. The
+#                                      functions "_or_legacy" fall back to files.
+#   run                                fails: 1 without `ic`, else the exit code of `ic`
+#   lock                               falls back to directories that `ic` understands
 #
-# Variables: INTERCORE_BIN is the program, looked for as `ic`, then `intercore`, when it is empty or
-# gone; INTERCORE_LOCK_BIN the same for locks alone. INTERCORE_DB names the database of the run
-# functions, exported that of all. INTERCORE_LOCK_DIR is where locks lie, INTERCORE_LEGACY_DIR where
-# intercore_cleanup_stale looks for files (/tmp).
+# Variables:
+#   INTERCORE_BIN         the program; if it is empty or missing, `ic` or `intercore` from PATH
+#   INTERCORE_LOCK_BIN    the program for locks only
+#   INTERCORE_DB          the database of the run functions; if exported, of all functions
+#   INTERCORE_LOCK_DIR    the directory of the locks
+#   INTERCORE_LEGACY_DIR  the directory of the files that intercore_cleanup_stale removes (/tmp)
 
-# shellcheck disable=SC2034  # callers compare it
+# shellcheck disable=SC2034  # for callers
 INTERCORE_WRAPPER_VERSION="1.1.0"
-# The sentinel that all stop hooks of a session share, so that one of them acts.
+# The sentinel that all stop hooks of a session share, so that only one of them acts.
 # shellcheck disable=SC2034
 INTERCORE_STOP_DEDUP_SENTINEL="stop"
 
@@ -29,13 +31,14 @@ INTERCORE_LOCK_BIN=${INTERCORE_LOCK_BIN:-}
 
 # ---- Finding and calling ic ----
 
-# Sets INTERCORE_BIN; 1 when there is none. Looks again each time it is gone: no process.
+# Sets INTERCORE_BIN; 1 if ic is not found. Searches again if the program was removed. Starts no
+# process.
 _intercore_find() {
   if [[ -n ${INTERCORE_BIN:-} ]] && type -P -- "$INTERCORE_BIN" >/dev/null; then return 0; fi
   INTERCORE_BIN=$(type -P ic || type -P intercore) || { INTERCORE_BIN='' && return 1; }
 }
 
-# The same for locks, which need no database.
+# The same for INTERCORE_LOCK_BIN.
 _intercore_find_lock() {
   if [[ -n ${INTERCORE_LOCK_BIN:-} ]] && type -P -- "$INTERCORE_LOCK_BIN" >/dev/null; then
     return 0
@@ -45,7 +48,7 @@ _intercore_find_lock() {
   INTERCORE_LOCK_BIN=$INTERCORE_BIN
 }
 
-# Calls ic for a run: its database may be named by a variable that is not exported.
+# Calls ic for the run functions. INTERCORE_DB need not be exported for them.
 _intercore_run() {
   _intercore_find || return 1
   if [[ -n ${INTERCORE_DB:-} ]]; then
@@ -55,26 +58,27 @@ _intercore_run() {
   fi
 }
 
-# 0 when ic is there and its database can be used. Costs a process, so the others do not ask first.
+# 0 if ic exists and its database is usable. Starts a process, so no other function calls it.
 intercore_available() {
-  local said
+  local output
   _intercore_find || return 1
-  said=$("$INTERCORE_BIN" health 2>&1 >/dev/null) && return 0
-  printf 'intercore: not available: %s\n' "${said:-ic health failed}" >&2
+  output=$("$INTERCORE_BIN" health 2>&1 >/dev/null) && return 0
+  printf 'intercore: not available: %s\n' "${output:-ic health failed}" >&2
   return 1
 }
 
 # ---- Legacy markers ----
 #
-# What stands for a sentinel while there is no database: a directory, since mkdir either makes it or
-# finds it, follows no link, and has one winner. Files that older hooks made count as well. The time
-# of a marker is when it was last fired. To fire it again after time T, a directory "after-T" is
-# made in it, which sets its time; who makes that one is the winner.
+# A marker replaces a sentinel if there is no database. It is a directory, because mkdir is atomic,
+# follows no symlink, and succeeds for one caller only. Files of older hooks count as markers too.
+# The mtime of a marker is the time when it last fired. To fire a marker of time T again, a caller
+# creates the directory "after-T" in it, which updates the mtime. Again, mkdir succeeds for only
+# one caller.
 
-# Prints the time of a file itself, not of what it links to.
+# Prints the mtime of a file; for a symlink, of the symlink itself.
 _intercore_mtime() { stat -c %Y -- "$1" 2>/dev/null || stat -f %m -- "$1" 2>/dev/null; }
 
-# Patterns mean the same whatever the caller set. REQUIRES: a shell of our own.
+# Resets the glob options of the caller. REQUIRES: runs in a subshell.
 _intercore_plain_globs() {
   set +ef
   unset -v GLOBIGNORE
@@ -82,8 +86,8 @@ _intercore_plain_globs() {
   shopt -s nullglob
 }
 
-# _intercore_marker_make FILE: 0 = made now, 1 = another one made it. One that cannot be made, since
-# the disk is full, say, or the name too long, stops no hook: 0.
+# _intercore_marker_make FILE: 0 = created, 1 = another caller created it. Also 0 if it cannot be
+# created, for example because the disk is full: that must not stop a hook.
 _intercore_marker_make() {
   mkdir -m 700 -- "$1" 2>/dev/null || [[ ! -e $1 && ! -L $1 ]]
 }
@@ -94,26 +98,27 @@ _intercore_marker_check() (
   file=$1 interval=$2
   if mkdir -m 700 -- "$file" 2>/dev/null; then exit 0; fi
   if [[ ! -e $file && ! -L $file ]]; then
-    # Gone this moment, as another one replaces it; or it cannot be made.
+    # Another caller is replacing it at this moment, or it cannot be created.
     _intercore_marker_make "$file"
     exit
   fi
   [[ $interval =~ ^[1-9][0-9]{0,17}$ ]] || exit 1
-  # What it is comes before how old it is: it may be replaced between the two looks.
+  # Check the kind before the age: the marker may be replaced in between.
   kind='file'
   if [[ -d $file && ! -L $file ]]; then kind='directory'; fi
   last=$(_intercore_mtime "$file") || exit 1
-  # Only now: asked before, one that fires meanwhile would seem to lie in the future.
+  # Read the clock after the mtime: otherwise a marker that fires in between has a future time.
   printf -v now '%(%s)T' -1
-  # A time in the future says that the clock was set: then it is as good as old.
+  # A future time means that the clock was set back; treat the marker as old.
   if ((last <= now && now - last < interval)); then exit 1; fi
   if [[ $kind == file ]]; then
-    # Of an older hook, or a link: one removes it, and none the directory that takes its place.
+    # A file of an older hook, or a symlink. One caller removes it. Its replacement is a directory,
+    # which unlink does not remove.
     if unlink -- "$file" 2>/dev/null; then
       _intercore_marker_make "$file"
       exit
     fi
-    # Another one is faster; or it stays, for it belongs to somebody else, and stops no hook.
+    # Another caller removed it first (1), or it cannot be removed, which must not stop a hook (0).
     [[ -L $file || (-e $file && ! -d $file) ]]
     exit
   fi
@@ -124,7 +129,7 @@ _intercore_marker_check() (
   exit 0
 )
 
-# Removes markers, never anything in them but what we made.
+# Removes markers. Deletes only entries that this library creates.
 _intercore_marker_remove() (
   _intercore_plain_globs
   for file in "$@"; do
@@ -138,9 +143,9 @@ _intercore_marker_remove() (
   exit 0
 )
 
-# _intercore_marker_remove_matching PATTERN: removes the markers that match, whose names may hold
-# blanks. Also when ic has done its part: a marker from a time without it would count when that
-# comes again. Costs no process when there is none.
+# _intercore_marker_remove_matching PATTERN: removes the matching markers; their names may contain
+# spaces. Needed even if ic succeeded: an old marker would count again if ic became unavailable.
+# Starts no process if nothing matches.
 _intercore_marker_remove_matching() {
   if [[ -z ${1:-} ]] || ! compgen -G "$1" >/dev/null; then return 0; fi
   _intercore_marker_remove_expanded "$1"
@@ -148,17 +153,17 @@ _intercore_marker_remove_matching() {
 _intercore_marker_remove_expanded() (
   _intercore_plain_globs
   IFS=
-  # shellcheck disable=SC2086  # to be expanded, in one piece
+  # shellcheck disable=SC2086  # expand the pattern, do not split it
   set -- ${1:-}
   _intercore_marker_remove "$@"
 )
 
 # ---- State ----
 
-# intercore_state_set KEY SCOPE JSON: always 0; what went wrong is on stderr.
+# intercore_state_set KEY SCOPE JSON: always 0; errors go to stderr.
 intercore_state_set() {
   _intercore_find || return 0
-  # By a pipe: a here-string may be put into a file.
+  # Use a pipe, because bash may write a here-string to a file.
   printf '%s\n' "${3:-}" 2>/dev/null | "$INTERCORE_BIN" state set -- "${1:-}" "${2:-}" >/dev/null ||
     return 0
 }
@@ -169,9 +174,9 @@ intercore_state_get() {
   "$INTERCORE_BIN" state get -- "${1:-}" "${2:-}" || return 0
 }
 
-# intercore_state_get_or_legacy KEY SCOPE FILE: for the time in which writers of the key move to the
-# database. Prints the value of the database if it has one, else what the file holds; of a database
-# that cannot say, the file may be out of date, and a line on stderr says so. Always 0.
+# intercore_state_get_or_legacy KEY SCOPE FILE: for keys whose writers are being moved to the
+# database. Prints the value in the database, or else the content of the file. If the database
+# fails, a line on stderr warns that the file may be out of date. Always 0.
 intercore_state_get_or_legacy() {
   local value code=0
   if _intercore_find; then
@@ -181,7 +186,7 @@ intercore_state_get_or_legacy() {
       return 0
     fi
   fi
-  # Nobody else's file: names in /tmp can be guessed.
+  # Ignore files of other users: they can guess names in /tmp.
   [[ -n ${3:-} && -f $3 && ! -L $3 && -O $3 && -r $3 ]] || return 0
   if ((code >= 2)); then
     printf 'intercore: %s of %s comes from the file %s and may be out of date\n' \
@@ -191,12 +196,12 @@ intercore_state_get_or_legacy() {
   if [[ -n $value ]]; then printf '%s\n' "$value"; fi
 }
 
-# intercore_state_delete_all KEY GLOB: forgets the key in every scope; prints "deleted" for each.
+# intercore_state_delete_all KEY GLOB: deletes the key in every scope; prints "deleted" for each.
 # Always 0.
 intercore_state_delete_all() {
-  local said='' lines='' count
-  if _intercore_find; then said=$("$INTERCORE_BIN" state delete-all -- "${1:-}") || said=''; fi
-  if [[ $said =~ ^([1-9][0-9]{0,8})" deleted"$ ]]; then
+  local output='' lines='' count
+  if _intercore_find; then output=$("$INTERCORE_BIN" state delete-all -- "${1:-}") || output=''; fi
+  if [[ $output =~ ^([1-9][0-9]{0,8})" deleted"$ ]]; then
     for ((count = BASH_REMATCH[1]; count > 0; count--)); do lines+=$'deleted\n'; done
     printf '%s' "$lines" || true
   fi
@@ -205,14 +210,14 @@ intercore_state_delete_all() {
 
 # ---- Sentinels ----
 
-# intercore_sentinel_check NAME SCOPE INTERVAL: 0 = go on, 1 = throttled, 2 and above = ic failed.
+# intercore_sentinel_check NAME SCOPE INTERVAL: 0 = allowed, 1 = throttled, 2 and above = ic failed.
 intercore_sentinel_check() {
   _intercore_find || return 0
   "$INTERCORE_BIN" sentinel check --interval="${3:-}" -- "${1:-}" "${2:-}" >/dev/null
 }
 
-# intercore_sentinel_check_or_legacy NAME SCOPE INTERVAL FILE: 0 = go on, 1 = throttled. Where ic
-# cannot tell, the marker FILE does.
+# intercore_sentinel_check_or_legacy NAME SCOPE INTERVAL FILE: 0 = allowed, 1 = throttled. If ic
+# fails, the marker FILE decides.
 intercore_sentinel_check_or_legacy() {
   local code=0
   if _intercore_find; then
@@ -223,12 +228,12 @@ intercore_sentinel_check_or_legacy() {
   _intercore_marker_check "$4" "${3:-0}"
 }
 
-# intercore_check_or_die NAME SCOPE INTERVAL FILE: ends the calling script with 0 when throttled.
+# intercore_check_or_die NAME SCOPE INTERVAL FILE: exits the calling script with 0 if throttled.
 intercore_check_or_die() {
   intercore_sentinel_check_or_legacy "$@" || exit 0
 }
 
-# intercore_sentinel_reset_or_legacy NAME SCOPE GLOB: the next check goes on. Always 0.
+# intercore_sentinel_reset_or_legacy NAME SCOPE GLOB: allows the next check. Always 0.
 intercore_sentinel_reset_or_legacy() {
   if _intercore_find; then
     "$INTERCORE_BIN" sentinel reset -- "${1:-}" "${2:-}" >/dev/null || true
@@ -242,8 +247,8 @@ intercore_sentinel_reset_all() {
   _intercore_marker_remove_matching "${2:-}"
 }
 
-# Clears away what was fired more than an hour ago, once-only sentinels excepted, and stop markers
-# of that age. Always 0.
+# Removes stop markers, and sentinels except those of interval 0, that fired more than an hour ago.
+# Always 0.
 intercore_cleanup_stale() {
   local file
   if _intercore_find; then "$INTERCORE_BIN" sentinel prune --older-than=1h >/dev/null || true; fi
@@ -292,19 +297,19 @@ intercore_run_rollback() {
   _intercore_run run rollback "${flags[@]}" -- "${1:-}"
 }
 
-# RUN PHASE: what a rollback would do
+# RUN PHASE: prints the effect of a rollback without doing it
 intercore_run_rollback_dry() {
   _intercore_run run rollback --to-phase="${2:-}" --dry-run -- "${1:-}"
 }
 
-# RUN [PHASE]: which files came from what, to take them back by hand
+# RUN [PHASE]: lists the files of the phases, to revert them by hand
 intercore_run_code_rollback() {
   local flags=(--layer=code)
   if [[ -n ${2:-} ]]; then flags+=(--phase="$2"); fi
   _intercore_run --json run rollback "${flags[@]}" -- "${1:-}"
 }
 
-# RUN [PRIORITY]: 1 = blocked, or at its end
+# RUN [PRIORITY]: 1 = blocked, or the run has ended
 intercore_run_advance() { _intercore_run --json run advance --priority="${2:-0}" -- "${1:-}"; }
 
 # add|update RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY]
@@ -316,9 +321,9 @@ _intercore_run_action_write() {
   _intercore_run --json run action "$1" "${flags[@]}" -- "${2:-}"
 }
 
-# RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY], ARGS as JSON: 1 = it is there already
+# RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY], ARGS as JSON: 1 = the action exists already
 intercore_run_action_add() { _intercore_run_action_write add "$@"; }
-# RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY]: 1 = there is none
+# RUN PHASE COMMAND [ARGS] [MODE] [PRIORITY]: 1 = no such action
 intercore_run_action_update() { _intercore_run_action_write update "$@"; }
 
 # RUN [PHASE]
@@ -328,17 +333,17 @@ intercore_run_action_list() {
   _intercore_run --json run action list ${flags[@]+"${flags[@]}"} -- "${1:-}"
 }
 
-# RUN PHASE COMMAND: 1 = there is none
+# RUN PHASE COMMAND: 1 = no such action
 intercore_run_action_delete() {
   _intercore_run --json run action delete --phase="${2:-}" --command="${3:-}" -- "${1:-}"
 }
 
 # ---- Locks ----
 #
-# Held in the name of the calling script, which is $$ also in its subshells. Without ic, or when it
-# fails, the same directories are made by mkdir; ic respects them, and they ic's.
+# The owner of a lock is the calling script: $$, also in its subshells. If ic is missing or fails,
+# the library creates the same directories with mkdir; both respect the locks of the other.
 
-# Prints this machine's name up to the first dot; no process where /proc is.
+# Prints the host name up to the first dot. Starts no process if /proc exists.
 _intercore_host() {
   local host=''
   if [[ -r /proc/sys/kernel/hostname ]]; then
@@ -349,17 +354,17 @@ _intercore_host() {
   printf '%s' "${host//[^A-Za-z0-9_-]/_}"
 }
 
-# _intercore_lock_call WORDS: what ic says is shown only when it failed; that somebody else has
-# the lock is no failure.
+# _intercore_lock_call WORDS: prints the messages of ic only if ic failed. A lock that another owner
+# holds is not a failure.
 _intercore_lock_call() {
-  local said code=0
+  local output code=0
   _intercore_find_lock || return 2
-  said=$("$INTERCORE_LOCK_BIN" lock "$@" 2>&1 >/dev/null) || code=$?
-  if ((code >= 2)) && [[ -n $said ]]; then printf '%s\n' "$said" >&2; fi
+  output=$("$INTERCORE_LOCK_BIN" lock "$@" 2>&1 >/dev/null) || code=$?
+  if ((code >= 2)) && [[ -n $output ]]; then printf '%s\n' "$output" >&2; fi
   return "$code"
 }
 
-# Prints milliseconds of "2s", "500ms", "1.5m", "1h"; of anything else, a second's.
+# Converts "2s", "500ms", "1.5m" or "1h" to milliseconds. Prints 1000 for any other text.
 _intercore_milliseconds() {
   local number unit=1000 fraction
   if [[ ! ${1:-} =~ ^([0-9]{1,9})(\.([0-9]{1,3})[0-9]*)?(ms|s|m|h)$ ]]; then
@@ -375,8 +380,8 @@ _intercore_milliseconds() {
   printf '%d' "$((10#$number * unit + 10#${fraction:0:3} * unit / 1000))"
 }
 
-# Prints the base of all locks; 1 when it is not ours, or is reached by a link, or through what
-# another user, but root, made where everybody can.
+# Prints the base directory of all locks. 1 if it is not ours, if the path contains a symlink, or if
+# another user (except root) created its parent in a world-writable directory.
 _intercore_lock_base() {
   local base=${INTERCORE_LOCK_DIR:-/tmp/intercore/locks} parent
   base=${base%/} parent=${base%/*}
@@ -393,7 +398,7 @@ _intercore_lock_base() {
   printf '%s' "$base"
 }
 
-# Prints the directory of a lock, in one that is there; 1 when there can be none.
+# Prints the directory of a lock and creates its parent; 1 if that is impossible.
 _intercore_lock_directory() {
   local base word
   for word in "${1:-}" "${2:-}"; do
@@ -409,7 +414,7 @@ _intercore_lock_directory() {
   printf '%s/%s/%s' "$base" "$1" "$2"
 }
 
-# Writes owner.json, whole or not at all.
+# Writes owner.json atomically.
 _intercore_lock_sign() {
   local directory=$1 host=$2 created stat='' fields start=''
   printf -v created '%(%s)T' -1
@@ -426,13 +431,13 @@ _intercore_lock_sign() {
   ) 2>/dev/null
 }
 
-# The lock without ic: directory, host and milliseconds to wait. 1 when it was not to be had.
+# Acquires a lock without ic. Arguments: directory, host, milliseconds to wait. 1 = not acquired.
 _intercore_lock_by_mkdir() {
   local directory=$1 host=$2 tries=$(($3 / 100 + 1))
   while true; do
     if mkdir -m 700 -- "$directory" 2>/dev/null; then
       if _intercore_lock_sign "$directory" "$host"; then return 0; fi
-      # What could not be written is left empty; the directory is ours, as we have made it.
+      # owner.json could not be written. This script created the directory, so it may remove it.
       rm -f -- "$directory/owner.json.$$" "$directory/owner.json" 2>/dev/null || true
       rmdir -- "$directory" 2>/dev/null || true
     fi
@@ -442,7 +447,7 @@ _intercore_lock_by_mkdir() {
   done
 }
 
-# 0 when owner.json in a directory names that owner.
+# 0 if owner.json in the directory names that owner.
 _intercore_lock_is_of() {
   local text=''
   [[ -f $1/owner.json && ! -L $1/owner.json ]] || return 1
@@ -450,7 +455,7 @@ _intercore_lock_is_of() {
   [[ $text == *"\"owner\":\"$2\""* ]]
 }
 
-# intercore_lock NAME SCOPE [TIMEOUT=1s]: 0 = held now, 1 = somebody else has it.
+# intercore_lock NAME SCOPE [TIMEOUT=1s]: 0 = acquired, 1 = another owner holds it.
 intercore_lock() {
   local host directory code=0
   host=$(_intercore_host)
@@ -461,7 +466,7 @@ intercore_lock() {
   _intercore_lock_by_mkdir "$directory" "$host" "$(_intercore_milliseconds "${3:-1s}")"
 }
 
-# intercore_unlock NAME SCOPE: gives back what this script holds. Always 0.
+# intercore_unlock NAME SCOPE: releases a lock of this script. Always 0.
 intercore_unlock() {
   local host directory code=0
   host=$(_intercore_host)
@@ -475,13 +480,13 @@ intercore_unlock() {
   return 0
 }
 
-# 0 when nobody can be holding it: a process of this machine that is gone, or nobody at all.
+# 0 if nobody holds the lock: it has no owner, or its process on this machine has ended.
 _intercore_lock_is_dead() {
   local text='' pid
   if [[ -f $1/owner.json && ! -L $1/owner.json ]]; then text=$(<"$1/owner.json") || return 1; fi
   [[ $text =~ \"pid\":([0-9]+).*\"host\":\"([^\"]*)\" ]] || return 0
   pid=${BASH_REMATCH[1]}
-  # A host that is empty names no other machine.
+  # An empty host means this machine.
   [[ -z ${BASH_REMATCH[2]} || ${BASH_REMATCH[2]%%.*} == "$2" ]] || return 1
   [[ ! -d /proc/$pid ]] && ! kill -0 "$pid" 2>/dev/null
 }
@@ -494,7 +499,7 @@ _intercore_lock_clean_by_find() (
   shopt -s dotglob
   for directory in "$base"/*/*/; do
     directory=${directory%/}
-    if [[ ${directory##*/} == ..* ]]; then continue; fi # what ic makes or removes this moment
+    if [[ ${directory##*/} == ..* ]]; then continue; fi # a temporary directory of ic
     if [[ -L $directory || -L ${directory%/*} ]]; then continue; fi
     last=$(_intercore_mtime "$directory") || continue
     if ((now - last < seconds)) || ! _intercore_lock_is_dead "$directory" "$host"; then continue; fi
@@ -504,7 +509,7 @@ _intercore_lock_clean_by_find() (
   exit 0
 )
 
-# intercore_lock_clean [AGE=5s]: removes locks whose holder is gone. Always 0.
+# intercore_lock_clean [AGE=5s]: removes locks whose holder has ended. Always 0.
 intercore_lock_clean() {
   local code=0
   _intercore_lock_call clean --older-than="${1:-5s}" || code=$?
