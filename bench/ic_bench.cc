@@ -101,7 +101,7 @@ void Fill(const fs::path& path, std::int64_t expires_at) {
   SystemClock clock;
   const kernel::Database::Options options{.path = path};
   IL_CHECK(kernel::Database::Init(options, kernel::KernelSchema(), clock).ok());
-  auto database = kernel::Database::Open(options, kernel::Database::Access::kWrite,
+  auto database = kernel::Database::Open(options, kernel::Database::OpenMode::kWrite,
                                          kernel::KernelSchema(), clock);
   const Result<void> filled = database->Write([&](kernel::Transaction& tx) -> Result<void> {
     for (int i = 0; i < kStateRows; ++i) {
