@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "auth/keys_file.h"
 #include "base/git_tree.h"
@@ -32,30 +31,28 @@ std::string ShellWord(const std::string& text) {
 
 }  // namespace
 
-Done Init(const InitOptions& options, RandomSource& random) {
+Done Init(const InitOptions& options, RandomSource& random, Clock& clock) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::absolute(options.keys_file, error);
-  const auto hidden = HideFromGit({whole});
+  if (const auto ignored = EnsureIgnoredByGit(whole, clock); !ignored.ok()) {
+    return {1, fmt::format("intermute: no key was made: {}\n", ignored.error().message())};
+  }
   const auto made = auth::AppendKey(whole, options.project, random);
   if (!made.ok()) return {1, fmt::format("intermute: {}\n", made.error().message())};
   const std::string& key = made->Reveal();
-  std::string text = fmt::format(
-      "project: {}\n"
-      "keys file: {}\n"
-      "key: {}\n"
-      "\n"
-      "For clients:\n"
-      "  export INTERMUTE_API_KEY={}\n"
-      "which send it as\n"
-      "  Authorization: Bearer {}\n"
-      "Start the server with this file, or tell a running one to read it again (SIGHUP):\n"
-      "  INTERMUTE_KEYS_FILE={} intermute serve\n",
-      options.project, whole.string(), key, key, key, ShellWord(whole.string()));
-  if (!hidden.ok()) {
-    text += fmt::format("\nWarning: git may add the keys file; do not commit it ({}).\n",
-                        hidden.error().message());
-  }
-  return {0, std::move(text)};
+  return {0,
+          fmt::format(
+              "project: {}\n"
+              "keys file: {}\n"
+              "key: {}\n"
+              "\n"
+              "For clients:\n"
+              "  export INTERMUTE_API_KEY={}\n"
+              "which send it as\n"
+              "  Authorization: Bearer {}\n"
+              "Start the server with this file, or tell a running one to read it again (SIGHUP):\n"
+              "  INTERMUTE_KEYS_FILE={} intermute serve\n",
+              options.project, whole.string(), key, key, key, ShellWord(whole.string()))};
 }
 
 }  // namespace interlock::app

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "auth/keys_file.h"
+#include "testing/fake_clock.h"
 #include "testing/seeded_random.h"
 #include "testing/temp_db.h"
 
@@ -22,7 +23,7 @@ class InitTest : public ::testing::Test {
  protected:
   std::filesystem::path File() const { return directory_.path() / "keys of mine.yaml"; }
   Done RunFor(const std::string& project) {
-    return Init({.project = project, .keys_file = File()}, random_);
+    return Init({.project = project, .keys_file = File()}, random_, clock_);
   }
   static std::string KeyIn(const std::string& text) {
     const std::size_t begin = text.find("\nkey: ") + 6;
@@ -31,6 +32,7 @@ class InitTest : public ::testing::Test {
 
   testing::TempDir directory_;
   testing::SeededRandom random_;
+  testing::FakeClock clock_;
 };
 
 TEST_F(InitTest, SaysTheKeyWhereItIsAndHowToUseIt) {

@@ -2,6 +2,7 @@
 #include <gperftools/malloc_extension_c.h>
 #endif
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <variant>
 
 #include "ask.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "inbox.h"
 #include "init.h"
@@ -53,8 +55,10 @@ int main(int argc, char** argv) {
     if (const auto* serve = std::get_if<app::ServeOptions>(&command)) return app::Serve(*serve);
     app::Done done;
     if (const auto* init = std::get_if<app::InitOptions>(&command)) {
+      ::signal(SIGPIPE, SIG_IGN);  // git is asked, and may end early
       interlock::Csprng random;
-      done = app::Init(*init, random);
+      interlock::SystemClock clock;
+      done = app::Init(*init, random, clock);
     } else if (const auto* ask = std::get_if<app::AskOptions>(&command)) {
       done = app::Ask(*ask, app::Screen::Find());
     } else if (const auto* inbox = std::get_if<app::InboxOptions>(&command)) {

@@ -14,6 +14,7 @@
 
 #include "auth/access.h"
 #include "auth/keys_file.h"
+#include "base/git_tree.h"
 
 namespace interlock::app {
 namespace {
@@ -35,8 +36,17 @@ void LogKeys(std::string_view message, const fs::path& path, const auth::Keyring
                      {"local_without_key", open}});
 }
 
-void Bootstrap(const fs::path& path, RandomSource& random, const Terminal& terminal, Logger& log) {
-  const auto made = auth::BootstrapKeys(path, random);
+// A new key, unless git would add it.
+Result<std::optional<Secret>> MakeKeys(const fs::path& path, RandomSource& random, Clock& clock) {
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(path, ignored))) return std::optional<Secret>();
+  IL_TRY_VOID(EnsureIgnoredByGit(path, clock));
+  return auth::BootstrapKeys(path, random);
+}
+
+void Bootstrap(const fs::path& path, RandomSource& random, const Terminal& terminal, Clock& clock,
+               Logger& log) {
+  const auto made = MakeKeys(path, random, clock);
   if (!made.ok()) {
     log.Warn("cannot make a keys file; only this machine can be served", {{"error", made.error()}});
     return;
@@ -87,10 +97,10 @@ bool Terminal::Show(std::string_view text) const {
 bool Terminal::HungUp() const { return fd_ && ::isatty(*fd_) != 1; }
 
 Result<auth::Keyring> OpenKeys(const fs::path& path, RandomSource& random, const Terminal& terminal,
-                               Logger& log) {
+                               Clock& clock, Logger& log) {
   std::error_code error;
   const fs::path whole = fs::absolute(path, error);
-  Bootstrap(whole, random, terminal, log);
+  Bootstrap(whole, random, terminal, clock, log);
   auto loaded = auth::LoadKeys(whole);
   if (!loaded.ok() && loaded.error().code() == Errc::kNotFound) {
     loaded = auth::LoadedKeys{};  // the warning of the bootstrap said why

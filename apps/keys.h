@@ -32,10 +32,10 @@ class Terminal {
 };
 
 // Makes the keys file if there is none, and reads it. A new key is shown on the terminal and
-// nowhere else. A file that cannot be made is only a warning, since this machine needs no key; one
-// that cannot be read is an error.
+// nowhere else. A file that cannot be made, or that git would add, is only a warning, since this
+// machine needs no key; one that cannot be read is an error.
 Result<auth::Keyring> OpenKeys(const std::filesystem::path& path, RandomSource& random,
-                               const Terminal& terminal, Logger& log);
+                               const Terminal& terminal, Clock& clock, Logger& log);
 
 // Reads the file again and puts it in force; when that fails, also because it is gone, the old keys
 // stay. The log says which.

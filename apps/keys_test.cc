@@ -33,7 +33,7 @@ class KeysTest : public ::testing::Test {
     ASSERT_EQ(::chmod(File().c_str(), 0600), 0);
   }
   Result<auth::Keyring> Open(const Terminal& terminal = kNoTerminal) {
-    return OpenKeys(File(), random_, terminal, log_);
+    return OpenKeys(File(), random_, terminal, clock_, log_);
   }
   // The key in the file that a bootstrap made.
   std::string KeyInFile() const {
@@ -87,7 +87,8 @@ TEST_F(KeysTest, AFileThatIsThereIsReadAndNothingIsShown) {
 }
 
 TEST_F(KeysTest, AFileThatCannotBeMadeIsAWarningAndOneThatCannotBeReadAnError) {
-  const auto nowhere = OpenKeys(directory_.path() / "a" / "keys.yaml", random_, kNoTerminal, log_);
+  const auto nowhere =
+      OpenKeys(directory_.path() / "a" / "keys.yaml", random_, kNoTerminal, clock_, log_);
   ASSERT_TRUE(nowhere.ok());
   EXPECT_EQ(nowhere->key_count(), 0U);
   EXPECT_EQ(nowhere->local_policy(), auth::LocalPolicy::kNoKeyNeeded);

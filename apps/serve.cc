@@ -408,7 +408,7 @@ Result<std::unique_ptr<Running>> Open(const ServeOptions& options, const Termina
   };
   IL_TRY(auto database, sqlite::Database::Open(database_options, clock));
   Csprng random;
-  IL_TRY(auth::Keyring keyring, OpenKeys(options.keys_file, random, terminal, log));
+  IL_TRY(auth::Keyring keyring, OpenKeys(options.keys_file, random, terminal, clock, log));
   IL_TRY(auto sockets, Listen(options, keyring, log));
   auto running = std::make_unique<Running>(options, clock, log, std::move(lock), events.id, commits,
                                            std::move(database), std::move(keyring));

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/program.h"
 #include "base/unique_fd.h"
 
 namespace interlock {
@@ -131,6 +132,29 @@ Result<Hidden> HideFile(const fs::path& file) {
   return Hidden::kNow;
 }
 
+// The absolute paths that a file has; of a symbolic link: the link, and the file behind it.
+Result<std::set<fs::path>> PlacesOf(const fs::path& file) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(file, error);
+  std::set<fs::path> places = {fs::weakly_canonical(whole.parent_path(), error) / whole.filename(),
+                               fs::weakly_canonical(whole, error)};
+  if (error) return SystemError(error.value(), "finding", file);
+  return places;
+}
+
+// Whether git ignores the file; nothing without a git program. Fails when git cannot tell.
+Result<std::optional<bool>> AskGit(const fs::path& root, const fs::path& file, Clock& clock) {
+  ProgramRunner runner(clock);
+  const auto asked =
+      runner.Run({.argv = {"git", "-C", root.string(), "-c", "core.fsmonitor=false", "check-ignore",
+                           "--quiet", "--", file.lexically_relative(root).string()}});
+  if (!asked.ok() && asked.error().code() == Errc::kNotFound) return std::optional<bool>();
+  if (!asked.ok()) return asked.error();
+  if (asked->exit_code == 0 || asked->exit_code == 1) return std::optional(asked->exit_code == 0);
+  const std::string_view reason = asked->err;
+  return Error(Errc::kForbidden, std::string(reason.substr(0, reason.find('\n'))));
+}
+
 }  // namespace
 
 std::optional<fs::path> FindGitRoot(const fs::path& directory) {
@@ -143,13 +167,10 @@ std::optional<fs::path> FindGitRoot(const fs::path& directory) {
 }
 
 Result<Hidden> HideFromGit(const std::vector<fs::path>& files) {
-  std::set<fs::path> places;  // of a symbolic link: the link, and the file behind it
+  std::set<fs::path> places;
   for (const fs::path& file : files) {
-    std::error_code error;
-    const fs::path whole = fs::absolute(file, error);
-    places.insert(fs::weakly_canonical(whole.parent_path(), error) / whole.filename());
-    places.insert(fs::weakly_canonical(whole, error));
-    if (error) return SystemError(error.value(), "finding", file);
+    IL_TRY(std::set<fs::path> more, PlacesOf(file));
+    places.merge(more);
   }
   Hidden hidden = Hidden::kAlready;
   for (const fs::path& place : places) {
@@ -157,6 +178,28 @@ Result<Hidden> HideFromGit(const std::vector<fs::path>& files) {
     if (one == Hidden::kNow) hidden = Hidden::kNow;
   }
   return hidden;
+}
+
+Result<void> EnsureIgnoredByGit(const fs::path& file, Clock& clock) {
+  const Result<Hidden> hidden = HideFromGit({file});
+  const auto would_add = [](const fs::path& place, std::string_view reason) {
+    return Error(
+        Errc::kForbidden,
+        fmt::format("git would add {} ({}); choose a place outside the work tree, or let a "
+                    ".gitignore exclude it",
+                    place.string(), reason));
+  };
+  IL_TRY(const std::set<fs::path> places, PlacesOf(file));
+  for (const fs::path& place : places) {
+    const auto root = FindGitRoot(place.parent_path());
+    if (!root) continue;
+    const Result<std::optional<bool>> ignored = AskGit(*root, place, clock);
+    if (!ignored.ok()) return would_add(place, ignored.error().message());
+    if (ignored->value_or(hidden.ok())) continue;
+    return would_add(place, hidden.ok() ? "it is tracked, or a .gitignore includes it"
+                                        : std::string_view(hidden.error().message()));
+  }
+  return {};
 }
 
 }  // namespace interlock

@@ -5,9 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
-// Git work trees, read without the git program. Stateless, so safe from any thread.
+// Git work trees. Stateless, so safe from any thread.
 namespace interlock {
 
 // The root of the work tree around `directory`: the nearest directory upwards with a ".git", which
@@ -26,5 +27,11 @@ enum class Hidden : std::uint8_t {
 // committed. Nothing else is written, and a pattern is written once. Errors name that file:
 // kReadOnly, kCantOpen, or kForbidden when the repository belongs to another user.
 Result<Hidden> HideFromGit(const std::vector<std::filesystem::path>& files);
+
+// HideFromGit(), and then asks the git program whether `git add -A` passes over the file: a
+// .gitignore may include it in spite of info/exclude, and a tracked file is always added. Without a
+// git program the result of HideFromGit() counts. kForbidden: git would add the file, or does not
+// answer. Waits for git, at most two seconds.
+Result<void> EnsureIgnoredByGit(const std::filesystem::path& file, Clock& clock);
 
 }  // namespace interlock

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -73,6 +74,22 @@ class GitTest : public E2eTest {
     EXPECT_TRUE(server->WaitForLine("listening on http://", ServerProcess::kPatience))
         << server->Stderr();
     return server;
+  }
+  testing::Finished InitKeys() const {
+    return RunIn("repo", {ServerProcess::Program("intermute"), "init", "--project=web"});
+  }
+  // Neither the server nor `intermute init` leaves a key where git would add it.
+  void CheckNoKeyIsMade() const {
+    const auto server = Serve("repo");
+    Stop(*server);
+    EXPECT_THAT(server->Stderr(), HasSubstr("WARN cannot make a keys file; only this machine can "
+                                            "be served error=\"forbidden: git would add "));
+    EXPECT_FALSE(fs::exists(File("repo/intermute.keys.yaml")));
+    const auto init = InitKeys();
+    EXPECT_EQ(init.exit_code, 1);
+    EXPECT_THAT(init.out + init.err, HasSubstr("git would add "));
+    EXPECT_THAT(init.out + init.err, Not(HasSubstr("Bearer")));
+    EXPECT_FALSE(fs::exists(File("repo/intermute.keys.yaml")));
   }
   static void Stop(ChildProcess& server) {
     server.Signal(SIGTERM);
@@ -166,9 +183,32 @@ TEST_F(GitTest, ARepositoryThatCannotBeWrittenIsOneWarningAndTheProgramsGoOn) {
   EXPECT_EQ(ic.exit_code, 0);
   EXPECT_THAT(ic.err, HasSubstr("ic: init: warning: git may add " +
                                 File("repo/.clavain/intercore.db").string()));
-  const auto init = RunIn("repo", {ServerProcess::Program("intermute"), "init", "--project=web"});
-  EXPECT_EQ(init.exit_code, 0);
-  EXPECT_THAT(init.out, HasSubstr("Warning: git may add the keys file"));
+  CheckNoKeyIsMade();
+}
+
+TEST_F(GitTest, KeyThatAnIgnoreFileIncludesIsNotMade) {
+  std::ofstream(File("repo/.gitignore")) << "!*.yaml\n";
+  Git("add .gitignore");
+  Git("commit -q -m ignore");
+  CheckNoKeyIsMade();
+  EXPECT_EQ(Added(), "");
+  std::ofstream(File("repo/.gitignore")) << "*.log\n";
+  EXPECT_EQ(InitKeys().exit_code, 0);
+  EXPECT_EQ(Added(), ".gitignore\n");
+}
+
+TEST_F(GitTest, NoKeyIsMadeInARepositoryOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  ASSERT_EQ(::chown(File("repo/.git").c_str(), 12345, 12345), 0);
+  CheckNoKeyIsMade();
+}
+
+TEST_F(GitTest, NoKeyIsAddedToAFileThatGitTracks) {
+  std::ofstream(File("repo/intermute.keys.yaml")) << "projects: {}\n";
+  Git("add -f intermute.keys.yaml");
+  Git("commit -q -m keys");
+  EXPECT_EQ(InitKeys().exit_code, 1);
+  EXPECT_EQ(Shown(), "");
 }
 
 }  // namespace
