@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "service/inbox_key.h"
+
 namespace interlock::service {
-namespace {
-
-// Of project and agent together: as much as mail can be delivered to.
-constexpr std::size_t kNameBytesMax = 512;
-
-// No project and no agent that mail is delivered to has a NUL in it.
-std::string Key(std::string_view project, std::string_view agent) {
-  std::string key;
-  key.reserve(project.size() + 1 + agent.size());
-  return key.append(project).append(1, '\0').append(agent);
-}
-
-}  // namespace
 
 bool InboxMarks::EndsBy(std::string_view project, std::string_view agent, domain::Cursor cursor) {
-  const std::string key = Key(project, agent);
+  const std::string key = InboxKey(project, agent);
   MutexLock lock(mutex_);
   const auto mark = marks_.find(key);
   return mark != marks_.end() && mark->second <= cursor && cursor <= seen_;
@@ -27,15 +16,15 @@ bool InboxMarks::EndsBy(std::string_view project, std::string_view agent, domain
 
 void InboxMarks::Delivered(std::string_view project, std::string_view agent,
                            domain::Cursor cursor) {
-  std::string key = Key(project, agent);
+  std::string key = InboxKey(project, agent);
   MutexLock lock(mutex_);
   delivered_ = std::max(delivered_, cursor);
   Raise(std::move(key), cursor);
 }
 
 void InboxMarks::Learn(std::string_view project, std::string_view agent, domain::InboxEnd end) {
-  if (project.size() + agent.size() > kNameBytesMax) return;
-  std::string key = Key(project, agent);
+  if (project.size() + agent.size() > kInboxKeyBytesMax) return;
+  std::string key = InboxKey(project, agent);
   MutexLock lock(mutex_);
   seen_ = std::max(seen_, end.seen);
   if (end.seen >= forgotten_) Raise(std::move(key), end.last);

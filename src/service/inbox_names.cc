@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "service/inbox_key.h"
+
 namespace interlock::service {
-namespace {
-
-// The size of project and text together: as much as mail can be delivered to.
-constexpr std::size_t kBytesMax = 512;
-
-// No project and no agent that mail is delivered to has a NUL in it.
-std::string Key(std::string_view project, std::string_view text) {
-  std::string key;
-  key.reserve(project.size() + 1 + text.size());
-  return key.append(project).append(1, '\0').append(text);
-}
-
-}  // namespace
 
 std::optional<InboxNames::Boxes> InboxNames::Find(std::string_view project, std::string_view text) {
-  const std::string key = Key(project, text);
+  const std::string key = InboxKey(project, text);
   MutexLock lock(mutex_);
   const auto found = boxes_.find(key);
   if (found == boxes_.end()) return std::nullopt;
@@ -28,8 +17,8 @@ std::optional<InboxNames::Boxes> InboxNames::Find(std::string_view project, std:
 
 void InboxNames::Learn(std::string_view project, std::string_view text, Boxes boxes,
                        domain::Cursor seen) {
-  if (project.size() + text.size() > kBytesMax) return;
-  std::string key = Key(project, text);
+  if (project.size() + text.size() > kInboxKeyBytesMax) return;
+  std::string key = InboxKey(project, text);
   MutexLock lock(mutex_);
   if (seen < registered_) return;
   if (boxes_.size() >= texts_max_ && !boxes_.contains(key)) boxes_.clear();
@@ -38,8 +27,8 @@ void InboxNames::Learn(std::string_view project, std::string_view text, Boxes bo
 
 void InboxNames::Registered(std::string_view project, std::string_view id, std::string_view name,
                             domain::Cursor cursor) {
-  const std::string by_id = Key(project, id);
-  const std::string by_name = Key(project, name);
+  const std::string by_id = InboxKey(project, id);
+  const std::string by_name = InboxKey(project, name);
   MutexLock lock(mutex_);
   registered_ = std::max(registered_, cursor);
   boxes_.erase(by_id);

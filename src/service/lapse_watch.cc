@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
+#include "service/rounds.h"
 #include "service/storage.h"
 
 namespace interlock::service {
@@ -23,31 +23,16 @@ class LapseWatch::Core : public std::enable_shared_from_this<Core> {
       : storage_(storage),
         clock_(clock),
         options_(std::move(options)),
-        after_(clock.Now() - options_.grace) {}
+        after_(clock.Now() - options_.grace),
+        rounds_(clock) {}
 
-  void ScheduleLook() IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    busy_ = false;
-    idle_.NotifyAll();
-    if (stopped_) return;
-    timer_ = clock_.Schedule(options_.interval, [self = shared_from_this()] { self->Look(); });
+  void ScheduleLook() {
+    rounds_.Schedule(options_.interval, [self = shared_from_this()] { self->Look(); });
   }
-
-  void Stop() IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    stopped_ = true;
-    if (timer_ != 0) clock_.Cancel(std::exchange(timer_, 0));
-    while (busy_) idle_.Wait(mutex_);
-  }
+  void Stop() { rounds_.Stop(); }
 
  private:
-  void Look() IL_EXCLUDES(mutex_) {
-    {
-      MutexLock lock(mutex_);
-      timer_ = 0;
-      if (stopped_) return;
-      busy_ = true;
-    }
+  void Look() {
     const Timestamp until = clock_.Now() - options_.grace;
     if (until <= after_) return ScheduleLook();  // the clock was set back
     storage_.Peek<Agents>(
@@ -75,11 +60,7 @@ class LapseWatch::Core : public std::enable_shared_from_this<Core> {
   Clock& clock_;
   const Options options_;
   Timestamp after_;  // agents seen until then are done with
-  Mutex mutex_;
-  CondVar idle_;
-  bool busy_ IL_GUARDED_BY(mutex_) = false;
-  bool stopped_ IL_GUARDED_BY(mutex_) = false;
-  Clock::TimerId timer_ IL_GUARDED_BY(mutex_) = 0;
+  Rounds rounds_;
 };
 
 LapseWatch::LapseWatch(Storage& storage, Clock& clock, Options options)

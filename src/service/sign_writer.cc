@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
+#include "service/rounds.h"
 #include "service/storage.h"
 #include "store/agents.h"
 
@@ -32,24 +32,14 @@ Result<void> WriteSigns(db::Transaction& tx, std::span<const SignsOfLife::Sign> 
 class SignWriter::Core : public std::enable_shared_from_this<SignWriter::Core> {
  public:
   Core(Storage& storage, Clock& clock, Duration interval)
-      : storage_(storage), clock_(clock), interval_(interval) {}
+      : storage_(storage), interval_(interval), rounds_(clock) {}
 
-  void ScheduleRound() IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    busy_ = false;
-    idle_.NotifyAll();
-    if (stopped_) return;
-    timer_ = clock_.Schedule(interval_, [self = shared_from_this()] { self->BeginRound(); });
+  void ScheduleRound() {
+    rounds_.Schedule(interval_, [self = shared_from_this()] { self->BeginRound(); });
   }
 
-  void Stop() IL_EXCLUDES(mutex_) {
-    {
-      MutexLock lock(mutex_);
-      const bool again = std::exchange(stopped_, true);
-      if (timer_ != 0) clock_.Cancel(std::exchange(timer_, 0));
-      while (busy_) idle_.Wait(mutex_);
-      if (again) return;
-    }
+  void Stop() {
+    if (!rounds_.Stop()) return;
     // In one write: the storage may take no second one.
     auto signs = std::make_shared<const Signs>(storage_.signs().TakeUnsaved());
     if (signs->empty()) return;
@@ -58,18 +48,10 @@ class SignWriter::Core : public std::enable_shared_from_this<SignWriter::Core> {
   }
 
  private:
-  void BeginRound() IL_EXCLUDES(mutex_) {
-    {
-      MutexLock lock(mutex_);
-      timer_ = 0;
-      if (stopped_) return;
-      busy_ = true;
-    }
-    WriteNext(std::make_shared<const Signs>(storage_.signs().TakeUnsaved()), 0);
-  }
+  void BeginRound() { WriteNext(std::make_shared<const Signs>(storage_.signs().TakeUnsaved()), 0); }
 
   // The round's signs from `begin` on.
-  void WriteNext(const std::shared_ptr<const Signs>& signs, std::size_t begin) IL_EXCLUDES(mutex_) {
+  void WriteNext(const std::shared_ptr<const Signs>& signs, std::size_t begin) {
     if (begin == signs->size()) return ScheduleRound();
     const std::size_t end = std::min(begin + kRowsMax, signs->size());
     const auto some = std::span(*signs).subspan(begin, end - begin);
@@ -82,13 +64,8 @@ class SignWriter::Core : public std::enable_shared_from_this<SignWriter::Core> {
   }
 
   Storage& storage_;
-  Clock& clock_;
   const Duration interval_;
-  Mutex mutex_;
-  CondVar idle_;
-  bool busy_ IL_GUARDED_BY(mutex_) = false;
-  bool stopped_ IL_GUARDED_BY(mutex_) = false;
-  Clock::TimerId timer_ IL_GUARDED_BY(mutex_) = 0;
+  Rounds rounds_;
 };
 
 SignWriter::SignWriter(Storage& storage, Clock& clock, Duration interval)

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "service/rounds.h"
 #include "service/storage.h"
 #include "store/agents.h"
 #include "store/events.h"
@@ -179,22 +180,13 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
         clock_(clock),
         log_(log),
         published_(std::move(published)),
-        options_(std::move(options)) {}
+        options_(std::move(options)),
+        rounds_(clock) {}
 
-  void ScheduleSweep(Duration delay) IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    busy_ = false;
-    idle_.NotifyAll();
-    if (stopped_) return;
-    timer_ = clock_.Schedule(delay, [self = shared_from_this()] { self->BeginSweep(); });
+  void ScheduleSweep(Duration delay) {
+    rounds_.Schedule(delay, [self = shared_from_this()] { self->BeginSweep(); });
   }
-
-  void Stop() IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    stopped_ = true;
-    if (timer_ != 0) clock_.Cancel(std::exchange(timer_, 0));
-    while (busy_) idle_.Wait(mutex_);
-  }
+  void Stop() { rounds_.Stop(); }
 
   Stats stats() IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -203,12 +195,6 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
 
  private:
   void BeginSweep() IL_EXCLUDES(mutex_) {
-    {
-      MutexLock lock(mutex_);
-      timer_ = 0;
-      if (stopped_) return;
-      busy_ = true;
-    }
     chore_ = 0;
     empty_looks_ = 0;
     const Timestamp now = clock_.Now();
@@ -222,7 +208,7 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
            options_.retain.count() == 0) {
       ++chore_;
     }
-    if (stopped()) return ScheduleSweep({});
+    if (rounds_.stopped()) return ScheduleSweep({});
     if (chore_ == kChores.size()) {
       Count(&Stats::sweeps, 1);
       return ScheduleSweep(options_.interval);
@@ -249,7 +235,7 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   }
 
   void Remove() IL_EXCLUDES(mutex_) {
-    if (stopped()) return ScheduleSweep({});
+    if (rounds_.stopped()) return ScheduleSweep({});
     storage_.Write<Removed>(
         [self = shared_from_this(), expired_before = expired_before_, found = found_,
          remove = kChores.at(chore_).remove](db::Transaction& tx) {
@@ -302,10 +288,6 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
             .rows_max = options_.rows_max};
   }
 
-  bool stopped() IL_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    return stopped_;
-  }
   void Count(std::uint64_t Stats::* counter, std::uint64_t by) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     stats_.*counter += by;
@@ -322,11 +304,8 @@ class Sweeper::Core : public std::enable_shared_from_this<Sweeper::Core> {
   bool first_ = true;                              // no sweep has begun yet
   Timestamp expired_before_;                       // of the sweep
   Found found_;                                    // by the last look
+  Rounds rounds_;
   Mutex mutex_;
-  CondVar idle_;
-  bool busy_ IL_GUARDED_BY(mutex_) = false;
-  bool stopped_ IL_GUARDED_BY(mutex_) = false;
-  Clock::TimerId timer_ IL_GUARDED_BY(mutex_) = 0;
   Stats stats_ IL_GUARDED_BY(mutex_);
 };
 
