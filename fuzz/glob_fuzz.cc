@@ -59,7 +59,8 @@ void CheckSlowly(const Both& a, const Both& b, bool overlaps) {
   IL_CHECK(b.slow.Overlaps(a.slow) == overlaps);
 }
 
-// Of `a` and the paths that are in it but not in `b`; of a path without wildcards itself alone.
+// Checks the cover of `a` by `b` against the paths that `a` matches and `b` does not; of a path
+// without wildcards only the path itself counts.
 void CheckCover(const Both& a, const Both& b, const std::vector<std::string>& paths) {
   glob::Budget budget;
   const auto uncovered = glob::Uncovered(a.fast, std::span(&b.fast, 1), budget);

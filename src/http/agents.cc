@@ -85,8 +85,7 @@ Answer PostAgent(App& app, Request& request) {
   if (nowhere && app.agent_without_project.Take()) {
     app.log.Warn(
         "an agent registered without a project; name one, or it meets no agent that has "
-        "one "
-        "(logged once)",
+        "one (logged once)",
         {{"agent", made.agent.id}, {"name", made.agent.name}});
   }
   co_return Response::Json(200, json::ObjectText()

@@ -165,7 +165,7 @@ Response PolicyDenied(const Texts& denied) {
   return Response::Json(403, body.Text());
 }
 
-// Of a message that was to be put before agents and kept nowhere.
+// The answer to a message that was to be put before agents and kept nowhere.
 Response DeliveryFailed(const json::Value& delivery) {
   json::ObjectText body;
   body.Add("error", "delivery_failed")
@@ -183,8 +183,7 @@ void WarnWithoutProject(App& app, const std::string& project, const std::string&
   if (!project.empty() || !app.mail_without_project.Take()) return;
   app.log.Warn(
       "a message was sent without a project; name one, or no agent of a project receives "
-      "it "
-      "(logged once)",
+      "it (logged once)",
       {{"from", from}});
 }
 

@@ -99,7 +99,7 @@ struct Route {
   Access access = Access::kKeyOrLocal;
   ProjectFrom project = ProjectFrom::kNone;
   ActorFrom actor = ActorFrom::kNobody;
-  // Of a row without an actor: in whose name it is asked, for which no proof is needed. See
+  // The agent in whose name a row without an actor is asked. It needs no proof; see
   // http/speaker.h.
   ActorFrom asker = ActorFrom::kNobody;
   BodyKind body = BodyKind::kNone;

@@ -25,8 +25,7 @@ namespace interlock::service {
 // (4) What is kept is bounded, whatever anybody asks for: inboxes in number, and their names in
 //     length. One with a longer name than any mail can be delivered to is looked up each time.
 // (5) A cursor is answered only up to the newest that a read has seen: only the log can tell
-// whether
-//     one beyond that is ahead of the log, and what was delivered may yet be rolled back.
+//     whether one beyond that is ahead of the log, and a delivery may yet be rolled back.
 class InboxMarks : public domain::DeliveryListener {
  public:
   static constexpr std::size_t kInboxesMax = 16'384;

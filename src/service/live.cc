@@ -33,7 +33,7 @@ std::string WhyNot(const store::Desk& desk) {
   return "";
 }
 
-// Of those that a message names, leaves the ones that it was put before or is denied to: nobody
+// Leaves in the delivery only the agents that the message was put before or is denied to: nobody
 // else receives one that is not kept.
 void KeepReached(Mail::Delivery& delivery, const Live::States& states) {
   std::set<std::string_view> reached(delivery.denied.begin(), delivery.denied.end());

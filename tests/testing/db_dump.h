@@ -32,8 +32,8 @@ class DbDump {
     return all;
   }
 
-  // What of `before` is not in `now`, where tables may have got more columns and there may be more
-  // tables, but no more rows. Empty: nothing is missing.
+  // The first row of `before` that is missing in `now`, where tables may have got more columns and
+  // there may be more tables, but no more rows. Empty: nothing is missing.
   static std::string Missing(const Rows& before, const Rows& now) {
     if (now.size() != before.size()) {
       return std::to_string(before.size()) + " rows became " + std::to_string(now.size());

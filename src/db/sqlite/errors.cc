@@ -69,15 +69,13 @@ std::string_view Advice(Errc errc) {
              "the process that holds it";
     case Errc::kIo:
       return "the disk or file system failed; check the system log, the disk, and that the file "
-             "was "
-             "not moved or deleted while in use";
+             "was not moved or deleted while in use";
     case Errc::kDiskFull:
       return "the disk is full; free space on the file system that holds the database, or raise "
              "the quota or the limit of file sizes (ulimit -f), then repeat";
     case Errc::kCorrupt:
       return "the database is damaged; stop every program that uses it, keep a copy of it and of "
-             "its "
-             "-wal file, and restore the newest backup";
+             "its -wal file, and restore the newest backup";
     case Errc::kReadOnly:
       return "the database cannot be written; make the file and its directory writable for this "
              "user";
@@ -92,8 +90,7 @@ std::string_view Advice(Errc errc) {
       return "the change breaks a rule of the schema";
     case Errc::kForeignSchema:
       return "the file is not damaged, but a table, view or trigger in it calls something that "
-             "this "
-             "program does not run; another program made it";
+             "this program does not run; another program made it";
     case Errc::kTooBig:
       return "a value is larger than the database can hold";
     case Errc::kCancelled:
