@@ -13,7 +13,7 @@ void AppendField(std::string& out, std::string_view key, std::string_view text) 
   json::AppendQuoted(out, text);
 }
 
-// What clients of the older kind look for at the top.
+// Adds the top-level fields that older clients read.
 void AppendExpired(std::string& out, const domain::Event& event) {
   AppendField(out, "reservation_id", event.entity_id);
   AppendField(out, "agent_id", event.agent.value_or(""));

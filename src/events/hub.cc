@@ -38,7 +38,7 @@ void Hub::Publish(const store::DeliveredEvent& delivered) {
   Wakes wakes;
   {
     MutexLock lock(mutex_);
-    if (event.cursor <= published_) return;  // it was there before all who have joined
+    if (event.cursor <= published_) return;  // older than every consumer
     published_ = event.cursor;
     const auto audience = projects_.find(event.project);
     if (audience == projects_.end()) return;
@@ -78,7 +78,7 @@ void Hub::Close() {
   {
     MutexLock lock(mutex_);
     closed_ = true;
-    projects = projects_;  // they leave by themselves
+    projects = projects_;  // the consumers call Leave() themselves
   }
   for (auto& [project, audience] : projects) {
     for (const auto& outbox : audience.whole) outbox->Close(Outbox::State::kStopping);

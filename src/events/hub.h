@@ -16,43 +16,43 @@
 
 namespace interlock::events {
 
-// Where the log meets those who listen. One publisher brings the events in the order of cursors;
+// Connects the event log with its consumers. One publisher supplies the events in cursor order;
 // consumers join and leave at any time.
 //
-// Thread-safe; nothing here ever waits for a consumer. Invariants:
-// (1) `published` only rises, and every event up to it has been offered to all who had joined
+// Thread-safe; it never waits for a consumer. Invariants:
+// (1) `published` only increases. Every event up to it was offered to all consumers that had joined
 //     before it was published.
-// (2) Joining and publishing exclude each other: Join() returns H, everything after H will be
-//     offered, nothing up to H will be. So a consumer that reads (since, H] in the log and takes
-//     the rest from its outbox has each event once.
-// (3) An event reaches the consumers of its project and no other; project "" is one like any other.
-// (4) Of message.created, a consumer that is an agent hears only if it is a recipient.
+// (2) Joining and publishing exclude each other. Join() returns a cursor H: every event after H is
+//     offered, no event up to H is. So a consumer that reads (since, H] from the log and the rest
+//     from its outbox receives each event once.
+// (3) An event reaches only the consumers of its project; "" is a project like any other.
+// (4) A consumer with an agent receives message.created only if the agent is a recipient.
 class Hub {
  public:
   explicit Hub(domain::Cursor published) : published_(published) {}
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  // Makes `outbox` live for all events of `project` after the returned cursor, or after
-  // `not_before`, if that is later. One that has joined begins anew. Nothing: the hub is closed.
+  // Opens `outbox` for all events of `project` after the returned cursor, or after `not_before` if
+  // that is later. An outbox that has joined before starts again. nullopt: the hub is closed.
   std::optional<domain::Cursor> Join(const std::string& project,
                                      const std::shared_ptr<Outbox>& outbox,
                                      domain::Cursor not_before) IL_EXCLUDES(mutex_);
   void Leave(const std::string& project, const std::shared_ptr<Outbox>& outbox) IL_EXCLUDES(mutex_);
 
-  // The next event of the log; nothing happens with one that was skipped. REQUIRES: called by one
-  // thread at a time, in the order of cursors.
+  // Publishes the next event of the log; ignores an event up to `published`. REQUIRES: called by
+  // one thread at a time, in cursor order.
   void Publish(const store::DeliveredEvent& delivered) IL_EXCLUDES(mutex_);
 
-  // One that is in no log (cursor 0). Any thread.
+  // Publishes an event that is not in the log (cursor 0). Safe from any thread.
   void PublishLive(const domain::Event& event) IL_EXCLUDES(mutex_);
 
-  // While nobody listens nobody need read the events: `published` may simply move on. False, and
-  // nothing happens, if somebody has joined meanwhile. Any thread.
+  // Advances `published` without reading the events, which is possible while there is no consumer.
+  // Returns false and does nothing if a consumer has joined. Safe from any thread.
   bool SkipTo(domain::Cursor cursor) IL_EXCLUDES(mutex_);
   bool HasListeners() IL_EXCLUDES(mutex_);
 
-  // Tells all outboxes that the server stops; nobody joins any more. Idempotent.
+  // Closes all outboxes with kStopping and allows no further Join(). Idempotent.
   void Close() IL_EXCLUDES(mutex_);
 
   domain::Cursor published() IL_EXCLUDES(mutex_);
@@ -61,8 +61,8 @@ class Hub {
  private:
   using Outboxes = std::vector<std::shared_ptr<Outbox>>;
   struct Audience {
-    Outboxes whole;                          // of the project
-    std::map<std::string, Outboxes> agents;  // by agent
+    Outboxes whole;                          // consumers of the whole project
+    std::map<std::string, Outboxes> agents;  // consumers of one agent, by agent
 
     Outboxes& Of(const Outbox& outbox) { return outbox.agent() ? agents[*outbox.agent()] : whole; }
   };

@@ -53,13 +53,13 @@ void Outbox::Open(domain::Cursor floor) {
 
 Outbox::Wake Outbox::Offer(FrameMaker& event) {
   MutexLock lock(mutex_);
-  const domain::Event& told = event.event();
-  if (state_ != State::kOpen || !filter_.Hears(told.type)) return nullptr;
-  if (told.cursor != 0) {
-    if (told.cursor <= last_) return nullptr;
-    last_ = told.cursor;
+  const domain::Event& offered = event.event();
+  if (state_ != State::kOpen || !filter_.Accepts(offered.type)) return nullptr;
+  if (offered.cursor != 0) {
+    if (offered.cursor <= last_) return nullptr;
+    last_ = offered.cursor;
   }
-  const bool addressed = agent_ && told.type == domain::event_type::kMessageCreated;
+  const bool addressed = agent_ && offered.type == domain::event_type::kMessageCreated;
   const Frame& frame = addressed ? event.For(*agent_) : event.Logged();
   if (frames_.size() >= limits_.events_max || bytes_ + frame->size() > limits_.bytes_max) {
     state_ = State::kLagged;

@@ -14,12 +14,12 @@
 
 namespace interlock::events {
 
-// What waits for one consumer. The hub puts frames in and never waits; the consumer takes them out
-// all at once. It holds a bounded number of frames and bytes: what does not fit makes the consumer
-// lagged, and everything that waited is freed at once, so that one that stands still costs nothing.
+// The queue of one consumer. The hub adds frames and never waits; the consumer takes all frames at
+// once. The number of frames and bytes is limited. If a frame does not fit, the consumer becomes
+// lagged and all waiting frames are freed, so that a stalled consumer costs no memory.
 //
-// Thread-safe. Invariant: what Take() gives are the events since Open(), in the order of cursors,
-// without one missing, until the state is no longer kOpen.
+// Thread-safe. Invariant: while the state is kOpen, Take() returns all events since Open(), in
+// cursor order and without gaps.
 class Outbox {
  public:
   struct Limits {
@@ -28,13 +28,13 @@ class Outbox {
   };
   enum class State : std::uint8_t {
     kOpen,
-    kLagged,    // something did not fit; Open() begins anew
-    kClosed,    // by the consumer
-    kStopping,  // by the hub
+    kLagged,    // a frame did not fit; Open() starts again
+    kClosed,    // closed by the consumer
+    kStopping,  // closed by the hub
   };
   using Wake = std::move_only_function<void()>;
 
-  // `agent`: whose messages it hears; nothing = all, as the log has them.
+  // `agent`: receive only messages to this agent; nullopt = all events, as in the log.
   Outbox(std::optional<std::string> agent, TypeFilter filter, Limits limits)
       : agent_(std::move(agent)), limits_(limits), filter_(std::move(filter)) {}
   Outbox(const Outbox&) = delete;
@@ -45,27 +45,27 @@ class Outbox {
   // ---- for the consumer
 
   struct Taken {
-    std::vector<Frame> frames = {};  // empty unless open
+    std::vector<Frame> frames = {};  // empty unless the state is kOpen
     State state = State::kOpen;
   };
   Taken Take() IL_EXCLUDES(mutex_);
   State state() IL_EXCLUDES(mutex_);
 
-  // Runs `wake` once, on any thread, as soon as Take() has something to tell. False: it has now,
-  // and `wake` will not run. REQUIRES: no other one waits.
+  // Calls `wake` once, on any thread, as soon as Take() has a result. Returns false if it already
+  // has one; `wake` is not called then. REQUIRES: no other wait is armed.
   bool Arm(Wake wake) IL_EXCLUDES(mutex_);
 
   void SetFilter(TypeFilter filter) IL_EXCLUDES(mutex_);
 
-  // For good. Wakes who waits.
+  // Closes the outbox permanently and wakes the consumer.
   void Close(State state) IL_EXCLUDES(mutex_);
 
   // ---- for the hub
 
-  // Forgets what waits; from now on events after `floor` belong here. Nothing when closed.
+  // Drops all waiting frames and accepts events after `floor`. No effect on a closed outbox.
   void Open(domain::Cursor floor) IL_EXCLUDES(mutex_);
 
-  // Puts the event in if it belongs here. What it returns is to be run, with no lock held.
+  // Adds the event if it matches. The caller must call the returned function without a lock held.
   [[nodiscard]] Wake Offer(FrameMaker& event) IL_EXCLUDES(mutex_);
 
  private:
@@ -77,7 +77,7 @@ class Outbox {
   Mutex mutex_;
   TypeFilter filter_ IL_GUARDED_BY(mutex_);
   State state_ IL_GUARDED_BY(mutex_) = State::kOpen;
-  domain::Cursor last_ IL_GUARDED_BY(mutex_) = 0;  // events up to it do not belong here
+  domain::Cursor last_ IL_GUARDED_BY(mutex_) = 0;  // only later events are accepted
   std::vector<Frame> frames_ IL_GUARDED_BY(mutex_);
   std::size_t bytes_ IL_GUARDED_BY(mutex_) = 0;  // of frames_
   Wake wake_ IL_GUARDED_BY(mutex_);

@@ -6,7 +6,7 @@ TypeFilter::TypeFilter(const std::vector<std::string>& types) { Subscribe(types)
 
 void TypeFilter::Subscribe(const std::vector<std::string>& types) {
   if (types.empty()) return;
-  if (HearsAll()) only_ = true;
+  if (AcceptsAll()) only_ = true;
   for (const std::string& type : types) {
     if (only_) {
       types_.insert(type);

@@ -9,25 +9,26 @@
 
 namespace interlock::events {
 
-// Which types of events a consumer hears. A value.
+// The event types that a consumer receives. A value type.
 class TypeFilter {
  public:
   TypeFilter() = default;                                      // every type
-  explicit TypeFilter(const std::vector<std::string>& types);  // these; none = every type
+  explicit TypeFilter(const std::vector<std::string>& types);  // these types; empty = every type
 
-  bool Hears(std::string_view type) const { return types_.contains(type) == only_; }
-  bool HearsAll() const { return !only_ && types_.empty(); }
+  bool Accepts(std::string_view type) const { return types_.contains(type) == only_; }
+  bool AcceptsAll() const { return !only_ && types_.empty(); }
 
-  // These types too; only these, if it hears every type so far. None changes nothing.
+  // Adds these types. If the filter accepts every type, it then accepts only these. An empty list
+  // changes nothing.
   void Subscribe(const std::vector<std::string>& types);
-  // No longer these types.
+  // Removes these types.
   void Unsubscribe(const std::vector<std::string>& types);
 
-  // How many types it remembers.
+  // Returns the number of stored types.
   std::size_t size() const { return types_.size(); }
 
  private:
-  bool only_ = false;  // types_ are what it hears, or else what it does not
+  bool only_ = false;  // true: types_ are accepted; false: types_ are rejected
   std::set<std::string, std::less<>> types_;
 };
 

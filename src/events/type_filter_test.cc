@@ -12,7 +12,7 @@ namespace {
 std::string Heard(const TypeFilter& filter) {
   std::string heard;
   for (const char* type : {"a", "b", "c"}) {
-    if (filter.Hears(type)) heard += type;
+    if (filter.Accepts(type)) heard += type;
   }
   return heard;
 }
@@ -20,7 +20,7 @@ std::string Heard(const TypeFilter& filter) {
 TEST(TypeFilterTest, WithoutTypesItHearsEverything) {
   EXPECT_EQ(Heard(TypeFilter()), "abc");
   EXPECT_EQ(Heard(TypeFilter(std::vector<std::string>())), "abc");
-  EXPECT_TRUE(TypeFilter().HearsAll());
+  EXPECT_TRUE(TypeFilter().AcceptsAll());
 }
 
 TEST(TypeFilterTest, TheFirstSubscriptionNarrowsAndFurtherOnesAdd) {

@@ -22,7 +22,7 @@ constexpr db::Sql kWrite =
     "expires_at = excluded.expires_at, released_at = excluded.released_at "
     "WHERE coordination_locks.type = excluded.type";
 
-// The table's primary key. Cast, since nobody but its owner knows what types its columns have.
+// The table's primary key. The casts are needed because the column types belong to another program.
 constexpr db::Sql kFind =
     "SELECT CAST(id AS TEXT), CAST(owner AS TEXT), CAST(scope AS TEXT), CAST(pattern AS TEXT), "
     "CAST(exclusive AS INTEGER), CAST(reason AS TEXT), CAST(ttl_seconds AS INTEGER), "
@@ -31,7 +31,7 @@ constexpr db::Sql kFind =
 
 constexpr db::NamedSql kStatements[] = {IL_SQL(kWrite), IL_SQL(kFind)};
 
-// Towards minus infinity, and towards plus.
+// Round down and up, also for negative numbers.
 std::int64_t FloorSeconds(std::int64_t micros) {
   const std::int64_t seconds = micros / kMicrosPerSecond;
   return micros % kMicrosPerSecond < 0 ? seconds - 1 : seconds;
@@ -57,7 +57,7 @@ Lock LockFrom(const db::Row& row) {
           .released_at = row.OptionalInt(9)};
 }
 
-// The row itself cannot be stored; the file is all right.
+// True if the row itself cannot be stored; the file is fine.
 bool IsRefusal(Errc code) { return code == Errc::kConstraint || code == Errc::kTooBig; }
 
 }  // namespace
@@ -99,11 +99,11 @@ Result<std::size_t> WriteLocks(db::Transaction& tx, std::span<const Lock> locks)
 
 Result<std::optional<Lock>> FindLock(db::Connection& connection, std::string_view id) {
   auto found = connection.One(kFind, LockFrom, id);
-  // A statement that SQLite does not understand: what it names is not there.
+  // kInternal: SQLite cannot compile the statement, so the table or a column is missing.
   if (found.ok() || found.error().code() != Errc::kInternal) return found;
   return Error(Errc::kForeignSchema,
-               fmt::format("the file has no table coordination_locks as ic makes it ({}): run 'ic "
-                           "init' where the file is, or name another one with --intercore-db",
+               fmt::format("the file has no table coordination_locks of ic ({}): run 'ic init' in "
+                           "the directory of the file, or name another one with --intercore-db",
                            found.error().message()));
 }
 

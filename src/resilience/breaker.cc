@@ -13,17 +13,17 @@ Breaker::Permit::Permit(Permit&& other) noexcept
     : breaker_(std::exchange(other.breaker_, nullptr)), generation_(other.generation_) {}
 
 Breaker::Permit::~Permit() {
-  if (breaker_ != nullptr) Tell(Report::kAbandoned);
+  if (breaker_ != nullptr) Send(Report::kAbandoned);
 }
 
-void Breaker::Permit::Succeed() && { Tell(Report::kSuccess); }
-void Breaker::Permit::Fail() && { Tell(Report::kFailure); }
-void Breaker::Permit::FailBriefly() && { Tell(Report::kBriefFailure); }
-void Breaker::Permit::Withdraw() && { Tell(Report::kNothing); }
+void Breaker::Permit::Succeed() && { Send(Report::kSuccess); }
+void Breaker::Permit::Fail() && { Send(Report::kFailure); }
+void Breaker::Permit::FailBriefly() && { Send(Report::kBriefFailure); }
+void Breaker::Permit::Withdraw() && { Send(Report::kNothing); }
 
-void Breaker::Permit::Tell(Report report) {
+void Breaker::Permit::Send(Report report) {
   IL_CHECK(breaker_ != nullptr, "a permit reports once");
-  std::exchange(breaker_, nullptr)->Hear(generation_, report);
+  std::exchange(breaker_, nullptr)->Record(generation_, report);
 }
 
 Breaker::Breaker(Clock& clock, Options options, OnChange on_change)
@@ -52,7 +52,7 @@ Result<Breaker::Permit> Breaker::Enter() {
     }
     generation = generation_;
   }
-  Announce(change);
+  Notify(change);
   return Permit(*this, generation);
 }
 
@@ -76,7 +76,7 @@ bool Breaker::MayProbe(Duration now) const {
 }
 
 Error Breaker::Refusal(Duration now) const {
-  // A probe that is out is answered in a moment or not at all; nobody knows, so ask again soon.
+  // The end of a running probe is unknown, so suggest an early retry.
   std::int64_t retry_after = 1;
   if (state_ == State::kOpen) {
     const Duration left = waiting_since_ + timeout_ - now;
@@ -112,7 +112,7 @@ Breaker::Change Breaker::CountFailure(Duration timeout) {
 }
 
 Breaker::Change Breaker::Count(Permit::Report report) {
-  IL_CHECK(state_ != State::kOpen);  // opening begins a generation in which nobody gets a permit
+  IL_CHECK(state_ != State::kOpen);  // the generation of an open breaker has no permits
   const bool is_probe = state_ == State::kHalfOpen;
   switch (report) {
     case Permit::Report::kSuccess:
@@ -134,17 +134,17 @@ Breaker::Change Breaker::Count(Permit::Report report) {
   return {state_, state_};
 }
 
-void Breaker::Hear(std::uint64_t generation, Permit::Report report) {
+void Breaker::Record(std::uint64_t generation, Permit::Report report) {
   Change change{};
   {
     MutexLock lock(mutex_);
     if (generation != generation_) return;  // see (2)
     change = Count(report);
   }
-  Announce(change);
+  Notify(change);
 }
 
-void Breaker::Announce(Change change) const {
+void Breaker::Notify(Change change) const {
   if (change.from != change.to && on_change_) on_change_(change.from, change.to);
 }
 

@@ -11,23 +11,23 @@
 
 namespace interlock::resilience {
 
-// The one choke point around storage: breaker outside, retry inside, so that an operation counts
-// once however often it was tried, and an open breaker costs its callers nothing.
+// The single entry point to storage. The breaker is outside and the retry inside, so an operation
+// counts once regardless of its number of tries, and an open breaker rejects calls at no cost.
 //
-// What the breaker is told (judged by the last try, not by the caller's patience):
-//   infrastructure (IsInfrastructure)          failure; busy only gets here after all retries
-//   a full disk, alone or as `cause`           brief failure: space may come back at any moment
-//   success, and what a caller did wrong       success: storage answered
-//   kCancelled, kUnavailable                   nothing: it was never tried, or nobody cared
-//   kInternal, a throw, a try that is lost     abandoned: failure of a probe, otherwise nothing
+// The result of the last try decides the report to the breaker; a timeout of the caller does not:
+//   infrastructure (IsInfrastructure)          failure; kBusy only after all retries
+//   a full disk, alone or as `cause`           brief failure: space may be freed at any moment
+//   success, or a mistake of the caller        success: storage answered
+//   kCancelled, kUnavailable                   nothing: the operation did not run
+//   kInternal, an exception, a lost try        abandoned: failure if it was a probe, else nothing
 //
 // Thread-safe; breaker and retry must outlive it and its operations.
 class Guard {
  public:
   Guard(Breaker& breaker, Retry& retry) : breaker_(breaker), retry_(retry) {}
 
-  // As Retry::Run(). When the breaker refuses, `done` hears kCircuitOpen on the calling thread
-  // before this returns, and `begin` is not called.
+  // Same as Retry::Run(). If the breaker rejects the call, `done` receives kCircuitOpen on the
+  // calling thread before this returns, and `begin` is not called.
   Call Run(Operation operation, Done done) {
     Result<Breaker::Permit> permit = breaker_.Enter();
     if (!permit.ok()) {
@@ -41,7 +41,7 @@ class Guard {
   }
 
  private:
-  // By value, so that a permit nobody reports on is abandoned at the end.
+  // By value, so that an unreported permit is abandoned when this returns.
   static void Report(Breaker::Permit permit, const Result<void>& last) {
     if (last.ok()) return std::move(permit).Succeed();
     const Errc code = last.error().code();

@@ -15,15 +15,15 @@
 
 namespace interlock::resilience {
 
-// What the operations of one Retry share. They keep it alive, since a timer of theirs may fire
-// while the Retry is being destroyed.
+// The shared state of all operations of one Retry. Operations keep it alive, because a timer may
+// fire while the Retry is being destroyed.
 class Retry::Core {
  public:
   Core(Clock& clock_in, Options options_in, Random random_in)
       : clock(clock_in), options(options_in), random(std::move(random_in)) {}
 
-  // Whoever comes from outside (a timer, a cancelling caller) is inside a visit while it may call
-  // `begin` or `cancel`; Stop() waits for them to leave, and lets no one in any more.
+  // A timer or a caller of Cancel() holds a visit while it may call `begin` or `cancel`. Stop()
+  // waits for all visits to end and allows no new ones.
   class Visit {
    public:
     explicit Visit(Core& core) : core_(core), allowed_(core.Arrive()) {}
@@ -39,7 +39,7 @@ class Retry::Core {
     const bool allowed_;
   };
 
-  // False when stopped: then there is no next try to wait for.
+  // Returns false after Stop(): no further try follows.
   bool AddWaiting(std::shared_ptr<Call::State> state) IL_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (stopped_) return false;
@@ -88,7 +88,7 @@ std::string Seconds(Duration time) {
 Error TimedOut(Duration budget, const std::optional<Error>& last) {
   return Error(
       Errc::kStorageTimeout,
-      fmt::format("Storage did not get to it within {}{}; nothing was changed. Repeat "
+      fmt::format("Storage could not run the operation within {}{}; nothing was changed. Repeat "
                   "the request later.",
                   Seconds(budget), last ? fmt::format(" (last try: {})", last->message()) : ""));
 }
@@ -102,20 +102,20 @@ Error TimedOutWhileRunning(Duration budget, Effect effect) {
   return Error(
       Errc::kOutcomeUnknown,
       fmt::format("Storage began the write but did not confirm it within {}: it may or may "
-                  "not be stored. Look before you repeat the request.",
+                  "not be stored. Check the result before you repeat the request.",
                   Seconds(budget)));
 }
 
 Error Cancelled() { return Error(Errc::kCancelled, "The request was cancelled by its caller."); }
 
-// Of the exception that is being handled.
+// Converts the current exception.
 Error Threw(std::string_view what) {
   try {
     throw;
   } catch (const std::exception& e) {
     return Error(Errc::kInternal, fmt::format("{} threw: {}", what, e.what()));
   } catch (...) {
-    return Error(Errc::kInternal, fmt::format("{} threw no std::exception", what));
+    return Error(Errc::kInternal, fmt::format("{} threw an unknown exception", what));
   }
 }
 
@@ -125,8 +125,8 @@ Error Stopped() {
 
 }  // namespace
 
-// One operation from Run() to its last try. Every method takes the lock for a look and a decision,
-// and acts on it (calls out) after releasing it.
+// One operation, from Run() to its last try. Every method makes its decision under the lock and
+// calls out after releasing it.
 class Call::State : public std::enable_shared_from_this<Call::State> {
  public:
   State(std::shared_ptr<Retry::Core> core, Operation operation, Done done, Settled settled)
@@ -137,21 +137,21 @@ class Call::State : public std::enable_shared_from_this<Call::State> {
 
   void Start() IL_EXCLUDES(mutex_);
   void Cancel() IL_EXCLUDES(mutex_);
-  // Ends the wait between two tries, if it is in one.
+  // Ends the wait between two tries, if there is one.
   void Stop() IL_EXCLUDES(mutex_);
 
  private:
-  // Why no further try will be made.
+  // The reason why no further try follows.
   enum class Ending : std::uint8_t { kNone, kCancelled, kTimedOut };
 
-  // What there is to tell, taken out under the lock and told without it.
-  struct News {
+  // Callbacks and their arguments, collected under the lock and called without it.
+  struct Outgoing {
     Settled settled;
-    std::optional<Result<void>> last;  // for `settled`; empty = destroy it without running
+    std::optional<Result<void>> last;  // for `settled`; nullopt: destroy it without running
     Done done;
     std::optional<Result<void>> result;  // for `done`
 
-    void Tell() {
+    void Send() {
       if (settled && last) settled(*last);
       settled = nullptr;
       if (done) done(std::move(*result));
@@ -160,50 +160,50 @@ class Call::State : public std::enable_shared_from_this<Call::State> {
 
   int CountTry() IL_REQUIRES(mutex_);
   void Try(int number) IL_EXCLUDES(mutex_);
-  void TryReported(int number, Result<void> result) IL_EXCLUDES(mutex_);
-  void WaitIsOver() IL_EXCLUDES(mutex_);
-  void TimeIsUp() IL_EXCLUDES(mutex_);
+  void OnTryResult(int number, Result<void> result) IL_EXCLUDES(mutex_);
+  void OnWaitTimeout() IL_EXCLUDES(mutex_);
+  void OnBudgetTimeout() IL_EXCLUDES(mutex_);
   void TakeBack(Operation::Ticket ticket, Ending why) IL_EXCLUDES(mutex_);
 
   bool MayRetry(const Result<void>& result) const IL_REQUIRES(mutex_);
   bool Wait() IL_REQUIRES(mutex_);
-  News Conclude(Result<void> last) IL_REQUIRES(mutex_);
-  News Finish(std::optional<Result<void>> last, Result<void> result) IL_REQUIRES(mutex_);
+  Outgoing Conclude(Result<void> last) IL_REQUIRES(mutex_);
+  Outgoing Finish(std::optional<Result<void>> last, Result<void> result) IL_REQUIRES(mutex_);
 
   const std::shared_ptr<Retry::Core> core_;
   const Operation operation_;
 
   Mutex mutex_;
-  Done done_ IL_GUARDED_BY(mutex_);        // empty once it was told
-  Settled settled_ IL_GUARDED_BY(mutex_);  // empty once it was told
+  Done done_ IL_GUARDED_BY(mutex_);        // empty after its call
+  Settled settled_ IL_GUARDED_BY(mutex_);  // empty after its call
   Ending ending_ IL_GUARDED_BY(mutex_) = Ending::kNone;
   int tries_ IL_GUARDED_BY(mutex_) = 0;
   bool try_out_ IL_GUARDED_BY(mutex_) = false;
-  Operation::Ticket ticket_ IL_GUARDED_BY(mutex_) = 0;  // of the try that is out, once known
+  Operation::Ticket ticket_ IL_GUARDED_BY(mutex_) = 0;  // of the running try, once known
   std::optional<Error> last_error_ IL_GUARDED_BY(mutex_);
   Clock::TimerId wait_timer_ IL_GUARDED_BY(mutex_) = 0;
   Clock::TimerId budget_timer_ IL_GUARDED_BY(mutex_) = 0;
 };
 
-// No try is out while the timer is asked for, so that one that cannot be had ends it here.
+// Schedules the time limit before the first try, so that a failure to schedule ends the operation.
 void Call::State::Start() {
   int number = 0;
-  News news;
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
     try {
-      budget_timer_ = core_->clock.Schedule(operation_.budget,
-                                            [self = shared_from_this()] { self->TimeIsUp(); });
+      budget_timer_ = core_->clock.Schedule(
+          operation_.budget, [self = shared_from_this()] { self->OnBudgetTimeout(); });
       number = CountTry();
     } catch (...) {
-      news = Finish(std::nullopt, Threw("Asking for the time limit"));
+      outgoing = Finish(std::nullopt, Threw("Scheduling the time limit"));
     }
   }
-  if (news.done) return news.Tell();
+  if (outgoing.done) return outgoing.Send();
   Try(number);
 }
 
-// From here on a try counts as out, though it begins only when the lock is released.
+// The try counts as running from here on, although it begins only after the lock is released.
 int Call::State::CountTry() {
   IL_CHECK(!try_out_);
   try_out_ = true;
@@ -211,13 +211,13 @@ int Call::State::CountTry() {
   return ++tries_;
 }
 
-// Runs on the clock's thread too, where nothing may escape.
+// Also runs on the clock's thread, so no exception may escape.
 void Call::State::Try(int number) {
   std::optional<Result<Operation::Ticket>> begun;
   std::optional<Error> thrown;
   try {
     begun = operation_.begin([self = shared_from_this(), number](Result<void> result) {
-      self->TryReported(number, std::move(result));
+      self->OnTryResult(number, std::move(result));
     });
   } catch (...) {
     thrown = Threw("Beginning the try");
@@ -227,32 +227,32 @@ void Call::State::Try(int number) {
     Ending why = Ending::kNone;
     {
       MutexLock lock(mutex_);
-      if (tries_ != number || !try_out_) return;  // it has reported already
+      if (tries_ != number || !try_out_) return;  // the try has already reported
       ticket_ = begun->value();
       why = ending_;
     }
-    if (why != Ending::kNone) TakeBack(begun->value(), why);  // asked for while we began
+    if (why != Ending::kNone) TakeBack(begun->value(), why);  // requested while the try began
     return;
   }
 
-  News news;
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
-    IL_CHECK(try_out_, "a refused try does not report");
+    IL_CHECK(try_out_, "a rejected try does not report");
     IL_CHECK(tries_ == number);
     try_out_ = false;
     if (begun) {
-      news = Conclude(std::move(*begun).error());
+      outgoing = Conclude(std::move(*begun).error());
     } else {
-      news = Finish(std::nullopt, *std::move(thrown));
+      outgoing = Finish(std::nullopt, *std::move(thrown));
     }
   }
-  news.Tell();
+  outgoing.Send();
 }
 
-// Runs on storage threads, where nothing may escape.
-void Call::State::TryReported(int number, Result<void> result) {
-  News news;
+// Runs on storage threads, so no exception may escape.
+void Call::State::OnTryResult(int number, Result<void> result) {
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
     IL_CHECK(try_out_, "a try reports once");
@@ -268,9 +268,9 @@ void Call::State::TryReported(int number, Result<void> result) {
       core_->RemoveWaiting(shared_from_this());
       thrown = Threw("Waiting for the next try");
     }
-    news = thrown ? Finish(std::nullopt, *std::move(thrown)) : Conclude(std::move(result));
+    outgoing = thrown ? Finish(std::nullopt, *std::move(thrown)) : Conclude(std::move(result));
   }
-  news.Tell();
+  outgoing.Send();
 }
 
 bool Call::State::MayRetry(const Result<void>& result) const {
@@ -281,17 +281,18 @@ bool Call::State::MayRetry(const Result<void>& result) const {
 bool Call::State::Wait() {
   if (!core_->AddWaiting(shared_from_this())) return false;
   const Duration delay = Retry::Delay(core_->options, tries_, core_->random());
-  wait_timer_ = core_->clock.Schedule(delay, [self = shared_from_this()] { self->WaitIsOver(); });
+  wait_timer_ =
+      core_->clock.Schedule(delay, [self = shared_from_this()] { self->OnWaitTimeout(); });
   return true;
 }
 
-void Call::State::WaitIsOver() {
+void Call::State::OnWaitTimeout() {
   const Retry::Core::Visit visit(*core_);
   if (!visit.allowed()) return;
   int number = 0;
   {
     MutexLock lock(mutex_);
-    if (!done_) return;  // ended in this moment
+    if (!done_) return;  // the operation has just ended
     wait_timer_ = 0;
     core_->RemoveWaiting(shared_from_this());
     number = CountTry();
@@ -299,23 +300,23 @@ void Call::State::WaitIsOver() {
   Try(number);
 }
 
-void Call::State::TimeIsUp() {
+void Call::State::OnBudgetTimeout() {
   const Retry::Core::Visit visit(*core_);
   if (!visit.allowed()) return;
   Operation::Ticket ticket = 0;
-  News news;
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
     if (!done_) return;
     ending_ = Ending::kTimedOut;
     if (!try_out_) {
-      IL_CHECK(last_error_.has_value());  // only a busy try is followed by a wait
-      news = Finish(Result<void>(*last_error_), TimedOut(operation_.budget, last_error_));
+      IL_CHECK(last_error_.has_value());  // a wait follows only a busy try
+      outgoing = Finish(Result<void>(*last_error_), TimedOut(operation_.budget, last_error_));
     }
     ticket = ticket_;
-    if (try_out_ && ticket == 0) return;  // still beginning: Try() takes it back
+    if (try_out_ && ticket == 0) return;  // the try is just beginning: Try() takes it back
   }
-  if (news.done) return news.Tell();
+  if (outgoing.done) return outgoing.Send();
   TakeBack(ticket, Ending::kTimedOut);
 }
 
@@ -323,46 +324,46 @@ void Call::State::Cancel() {
   const Retry::Core::Visit visit(*core_);
   if (!visit.allowed()) return;
   Operation::Ticket ticket = 0;
-  News news;
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
     if (!done_ || ending_ != Ending::kNone) return;
     ending_ = Ending::kCancelled;
-    if (!try_out_) news = Finish(Result<void>(Cancelled()), Cancelled());
+    if (!try_out_) outgoing = Finish(Result<void>(Cancelled()), Cancelled());
     ticket = ticket_;
     if (try_out_ && ticket == 0) return;
   }
-  if (news.done) return news.Tell();
+  if (outgoing.done) return outgoing.Send();
   TakeBack(ticket, Ending::kCancelled);
 }
 
 void Call::State::Stop() {
-  News news;
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
     if (!done_ || try_out_) return;
-    news = Finish(Result<void>(Stopped()), Stopped());
+    outgoing = Finish(Result<void>(Stopped()), Stopped());
   }
-  news.Tell();
+  outgoing.Send();
 }
 
-// If it can be taken back it reports kCancelled, and Conclude() finds the right word for that.
+// A try that can be cancelled reports kCancelled; Conclude() converts that to the right error.
 void Call::State::TakeBack(Operation::Ticket ticket, Ending why) {
   if (operation_.cancel(ticket) || why != Ending::kTimedOut) return;
-  News news;
+  Outgoing outgoing;
   {
     MutexLock lock(mutex_);
-    if (!done_) return;  // it reported in this moment
+    if (!done_) return;  // the try has just reported
     core_->clock.Cancel(budget_timer_);
-    news.done = std::exchange(done_, nullptr);
-    news.result = TimedOutWhileRunning(operation_.budget, operation_.effect);
+    outgoing.done = std::exchange(done_, nullptr);
+    outgoing.result = TimedOutWhileRunning(operation_.budget, operation_.effect);
   }
-  news.Tell();
+  outgoing.Send();
 }
 
-// The last try said `last`; what the caller hears depends on who ended it. A real result is told
-// even to a caller who was about to hear of a time-out.
-Call::State::News Call::State::Conclude(Result<void> last) {
+// Computes the final result from the last try and the reason of the ending. A real result wins over
+// a timeout or a cancellation.
+Call::State::Outgoing Call::State::Conclude(Result<void> last) {
   const bool real =
       last.ok() || (last.error().code() != Errc::kCancelled && last.error().code() != Errc::kBusy);
   if (!real && ending_ == Ending::kCancelled) {
@@ -375,7 +376,7 @@ Call::State::News Call::State::Conclude(Result<void> last) {
   return Finish(std::move(last), std::move(result));
 }
 
-Call::State::News Call::State::Finish(std::optional<Result<void>> last, Result<void> result) {
+Call::State::Outgoing Call::State::Finish(std::optional<Result<void>> last, Result<void> result) {
   core_->clock.Cancel(budget_timer_);
   if (wait_timer_ != 0) {
     core_->clock.Cancel(wait_timer_);

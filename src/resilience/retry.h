@@ -9,44 +9,44 @@
 
 namespace interlock::resilience {
 
-// Told how an operation ended. Must be quick and must not throw.
+// Receives the result of an operation. Must be quick and must not throw.
 using Done = std::move_only_function<void(Result<void>)>;
 
-// Told what the last try of an operation said; see Retry::Run().
+// Receives the result of the last try of an operation; see Retry::Run().
 using Settled = std::move_only_function<void(const Result<void>&)>;
 
-// What an operation leaves behind, which decides what may be said when its time runs out while a
-// try is running.
+// Whether an operation changes data. This decides the error if the budget runs out during a try.
 enum class Effect : std::uint8_t {
-  kNone,     // a read: kStorageTimeout, and nothing has happened
-  kChanges,  // a write: kOutcomeUnknown, for it may still be committed
+  kNone,     // a read: kStorageTimeout, nothing has changed
+  kChanges,  // a write: kOutcomeUnknown, because it may still be committed
 };
 
-// Something asynchronous that can be tried more than once.
+// An asynchronous operation that can be tried more than once.
 struct Operation {
-  using Ticket = std::uint64_t;  // names a try that was accepted; 0 is none
+  using Ticket = std::uint64_t;  // identifies an accepted try; 0 = none
 
-  // Starts one try, without waiting. Accepted: `done` runs exactly once, on any thread, even before
-  // this returns. Refused (an error, or an exception): `done` never runs.
+  // Starts one try without waiting. If accepted, `done` runs exactly once, on any thread, possibly
+  // before this returns. If rejected (an error or an exception), `done` never runs.
   std::function<Result<Ticket>(std::function<void(Result<void>)> done)> begin = nullptr;
 
-  // True: that try had not begun, never will, and its `done` has been called with kCancelled.
+  // Returns true if the try had not begun. It will never begin; its `done` received kCancelled.
   std::function<bool(Ticket)> cancel = nullptr;
 
   Effect effect = Effect::kChanges;
 
-  // For everything: queues, tries and the waits between them.
+  // The time limit of the whole operation: queues, tries and the waits between them.
   Duration budget = std::chrono::seconds(10);
 };
 
-// An operation under way. Copies name the same one; it does not keep the operation alive.
+// A handle of a running operation. Copies refer to the same operation and do not keep it alive.
 class Call {
  public:
-  Call() = default;  // one that is over
+  Call() = default;  // refers to a finished operation
 
-  // The caller no longer wants it. If it is queued or waits for its next try it ends at once: its
-  // `done` hears kCancelled before this returns. If a try is running its own result will be told
-  // (it may have been committed), but no further try is made. Nothing happens when it is over.
+  // Cancels the operation. If it is queued or waits for its next try, it ends at once: `done`
+  // receives kCancelled before this returns. If a try is running, `done` receives the result of
+  // that try, which may have been committed, and no further try follows. A finished operation is
+  // not affected.
   void Cancel();
 
  private:
@@ -56,21 +56,21 @@ class Call {
   std::weak_ptr<State> state_;
 };
 
-// Repeats an operation that finds the database locked (kBusy, the one failure that goes away by
-// itself) after 50, 100, 200 … 3200 ms, each lengthened by up to a quarter at random so that
-// processes that collided do not collide again. Every other result ends it at once; after the last
-// retry the last error is the result.
+// Repeats an operation that finds the database locked (kBusy, the only error that goes away without
+// help) after 50, 100, 200 … 3200 ms. Each delay is extended by up to a quarter at random, so that
+// processes that collided do not collide again. Every other result ends the operation at once.
+// After the last retry, its error is the result.
 //
-// Thread-safe. No thread is held between tries: the waiting is done by the Clock. Invariants:
-// (1) `done` runs exactly once per Run(), with no lock held. On which thread: the one that called
-//     Run() if the first try is refused, the one that called Cancel(), the clock's when the budget
-//     is used up or a later try is refused, otherwise the one on which the try reported.
-// (2) At most one try of an operation is out at a time.
-// (3) When the budget is used up the caller is told at once. A queued try is taken back, and a wait
-//     ends: kStorageTimeout. A try that is running cannot be taken back: a read is told
-//     kStorageTimeout, a write kOutcomeUnknown, since it may be committed a moment later and "timed
-//     out" would be heard as "not done". We do not wait for the truth, because what holds a commit
-//     up for 10 s may hold it up for ever. Hence what a try touches must not die with its caller.
+// Thread-safe. No thread blocks between tries: the Clock runs the timers. Invariants:
+// (1) `done` runs exactly once per Run(), without a lock held. Its thread is the caller of Run() if
+//     the first try is rejected, the caller of Cancel(), the clock's thread if the budget runs out
+//     or a later try is rejected, and otherwise the thread on which the try reported.
+// (2) At most one try of an operation is in progress at a time.
+// (3) If the budget runs out, the caller is informed at once. A queued try is cancelled and a wait
+//     ends: kStorageTimeout. A running try cannot be cancelled: a read gets kStorageTimeout, a
+//     write kOutcomeUnknown, because it may be committed a moment later and "timed out" would be
+//     understood as "not done". The operation does not wait for the real result, because a commit
+//     that hangs for 10 s may hang forever. Therefore the data of a try must outlive its caller.
 class Retry {
  public:
   struct Options {
@@ -84,21 +84,21 @@ class Retry {
   Retry(const Retry&) = delete;
   Retry& operator=(const Retry&) = delete;
 
-  // `settled` is for whoever keeps count of storage's health: it hears what the last try said, or
-  // kCancelled if the caller gave up between tries. It runs once, just before `done`, except when
-  // the budget is used up on a running try: then later, when that try reports. If that never
-  // happens, `settled` is destroyed without being run; so it is when `begin`, the clock's
-  // Schedule() or the random numbers throw, of which `done` hears as kInternal.
+  // `settled` receives the result of the last try, or kCancelled if the caller cancelled between
+  // tries; it serves to track the health of storage. It runs once, just before `done`. Exception:
+  // if the budget runs out during a try, it runs later, when that try reports. If the try never
+  // reports, `settled` is destroyed without being run. The same happens if `begin`, the clock's
+  // Schedule() or the random source throws; `done` then receives kInternal.
   Call Run(Operation operation, Done done, Settled settled = nullptr);
 
-  // For shutdown, before what `begin` and `cancel` use is closed. Operations that wait for their
-  // next try end at once with kUnavailable; tries that are out report as usual, but are not
-  // repeated; new operations are refused. When it returns the clock's thread is outside `begin` and
-  // `cancel` and will not enter them again; Cancel() and budgets have no effect any more.
+  // For shutdown, before the resources of `begin` and `cancel` are closed. Operations that wait for
+  // their next try end at once with kUnavailable. Running tries report as usual but are not
+  // repeated. New operations are rejected. After this returns, the clock's thread never calls
+  // `begin` or `cancel` again, and Cancel() and budgets have no effect.
   // REQUIRES: not called from a `done`.
   void Stop();
 
-  // The wait before retry `n` (from 1) for a random number in [0, 1).
+  // Returns the delay before retry `n` (from 1) for a random number in [0, 1).
   static Duration Delay(const Options& options, int n, double random);
 
  private:
@@ -107,7 +107,7 @@ class Retry {
   std::shared_ptr<Core> core_;
 };
 
-// A Random for production: each thread has its own generator, seeded by the system.
+// The random source of production: each thread has its own generator, seeded by the system.
 Retry::Random SystemRandom();
 
 }  // namespace interlock::resilience

@@ -205,8 +205,8 @@ class Follower::Impl {
                             .events_max = kReplayEvents,
                             .rows_max = kReplayRows,
                             .bytes_max = kReplayBytes};
-    if (!filter_.HearsAll()) {
-      query.wants = [filter = filter_](std::string_view type) { return filter.Hears(type); };
+    if (!filter_.AcceptsAll()) {
+      query.wants = [filter = filter_](std::string_view type) { return filter.Accepts(type); };
     }
     auto replayed = std::make_shared<Replayed>();  // the read may outlive us
     auto read = [this, query = std::move(query), replayed](Storage::DoneWith<void> done) {
@@ -330,7 +330,7 @@ awaitable<Result<EventPage>> Feed::Page(EventPageRequest request) {
                           .events_max = request.limit};
   if (!request.types.empty()) {
     query.wants = [filter = events::TypeFilter(request.types)](std::string_view type) {
-      return filter.Hears(type);
+      return filter.Accepts(type);
     };
   }
   auto read = [&storage = parts_->storage,
