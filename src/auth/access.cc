@@ -39,8 +39,8 @@ Error ForbiddenOrigin(std::string message) {
 
 // ---- The key ----
 
-// The key of an Authorization field; a field without one is an error, since somebody who shows
-// credentials must not be let in without them unawares.
+// Returns the key of an Authorization field. A field without a key is an error: a client that sends
+// credentials must not be admitted without them.
 Result<std::string_view> BearerKey(std::string_view field) {
   const std::string_view text = Trim(field);
   const std::size_t end = std::min(text.find_first_of(kBlank), text.size());
@@ -58,7 +58,7 @@ Result<std::string_view> BearerKey(std::string_view field) {
   return key;
 }
 
-// Nothing when the request shows no credentials.
+// Returns nullopt if the request has no credentials.
 Result<std::optional<Caller>> AdmitByKey(const HeaderField& field, const Keyring& keyring) {
   if (field.count > 1) {
     return Unauthorized("There is more than one Authorization field; send one.");
@@ -77,8 +77,8 @@ Result<std::optional<Caller>> AdmitByKey(const HeaderField& field, const Keyring
 
 // ---- This machine ----
 
-// Every hop counts, not only the first: a proxy appends the client it saw to what that client
-// sent, so the first entry is whatever a remote client likes.
+// Checks every entry: a proxy appends the client that it sees to the list that the client sent, so
+// a remote client controls the first entries.
 bool ForwardedFromHereOnly(const HeaderField& field) {
   if (field.count == 0) return true;
   if (field.count > 1) return false;
@@ -107,7 +107,7 @@ struct Authority {
   bool operator==(const Authority&) const = default;
 };
 
-// Nothing for what is not "host", "host:port", "[address]" or "[address]:port".
+// Returns nullopt unless the text is "host", "host:port", "[address]" or "[address]:port".
 std::optional<Authority> ParseAuthority(std::string_view text) {
   const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
   if (bracket == std::string_view::npos) return std::nullopt;
@@ -149,9 +149,9 @@ Result<void> RefuseForeignOrigin(const HeaderField& origin, const std::optional<
       Trim(origin.first)));
 }
 
-// A page can make its own name point to this machine; the name then shows in Host.
+// A page can make its own name resolve to this machine (DNS rebinding); Host contains that name.
 Result<void> RefuseForeignHost(const HeaderField& field, const std::optional<Authority>& host) {
-  if (field.count == 0) return {};  // HTTP/1.0, which no browser speaks
+  if (field.count == 0) return {};  // HTTP/1.0, which no browser uses
   if (field.count == 1 && host && IsLoopbackHost(host->host)) return {};
   return ForbiddenOrigin(fmt::format(
       "The host '{}' is not a name of this machine; call the server as 127.0.0.1, [::1] or "
@@ -159,9 +159,9 @@ Result<void> RefuseForeignHost(const HeaderField& field, const std::optional<Aut
       Trim(field.first)));
 }
 
-// What a page fetches without asking first, such as an image, has no Origin.
+// Some requests of a page, such as those for images, have no Origin.
 Result<void> RefuseForeignFetch(const HeaderField& site) {
-  if (site.count == 0) return {};  // no browser
+  if (site.count == 0) return {};  // not a browser
   const std::string said = Lower(Trim(site.first));
   if (site.count == 1 && (said == "same-origin" || said == "none")) return {};
   return ForbiddenOrigin(
@@ -171,7 +171,7 @@ Result<void> RefuseForeignFetch(const HeaderField& site) {
 
 Result<void> RefuseWebPages(const Knock& knock, bool from_here) {
   const auto host = ParseAuthority(Trim(knock.host.first));
-  // Who comes from elsewhere, which only --insecure allows, must call us by another name.
+  // A request from another machine, which only --insecure admits, uses another name for the server.
   if (from_here) IL_TRY_VOID(RefuseForeignHost(knock.host, host));
   IL_TRY_VOID(RefuseForeignOrigin(knock.origin, host));
   return RefuseForeignFetch(knock.fetch_site);
@@ -248,7 +248,7 @@ Result<void> MayActAs(const Caller& caller, std::string_view agent, const Access
 
 bool IsLoopbackAddress(std::string_view text) {
   const std::string address(text);
-  if (address.size() != std::strlen(address.c_str())) return false;  // a NUL hides what follows it
+  if (address.size() != std::strlen(address.c_str())) return false;  // inet_pton() stops at a NUL
   std::array<std::uint8_t, 4> v4{};
   if (::inet_pton(AF_INET, address.c_str(), v4.data()) == 1) return v4[0] == 127;
   std::array<std::uint8_t, 16> v6{};

@@ -8,26 +8,26 @@
 
 namespace interlock::auth {
 
-// Who makes a request, once it was let in.
+// The author of an admitted request.
 struct Caller {
   enum class Mode : std::uint8_t {
-    kLocal,  // from this machine, without a key: may work in every project
-    kKey,    // with a key: may work in the key's project only
+    kLocal,  // from this machine without a key: may use every project
+    kKey,    // with a key: may use only the key's project
   };
-  // What is known of the agent behind the request.
+  // How the agent of the request is known.
   enum class Identity : std::uint8_t {
-    kNone,     // it named none
-    kClaimed,  // X-Agent-ID says so
-    kProved,   // it showed the agent's token
+    kNone,     // the request names no agent
+    kClaimed,  // from X-Agent-ID, not verified
+    kProved,   // from the agent's token
   };
 
   Mode mode = Mode::kLocal;
   std::string project = {};        // of the key; empty in local mode
-  std::optional<Digest> key = {};  // the key itself, as the keyring knows it; none in local mode
-  bool from_here = false;          // the request was made on this machine, and for nobody elsewhere
+  std::optional<Digest> key = {};  // digest of the key; nullopt in local mode
+  bool from_here = false;          // made on this machine and not forwarded for another one
   Identity identity = Identity::kNone;
-  std::string agent = {};  // its id, or, when kClaimed, perhaps its name; empty when kNone
-  std::string name = {};   // of the agent; empty unless kProved
+  std::string agent = {};  // its id; if kClaimed, possibly its name; empty if kNone
+  std::string name = {};   // name of the agent; empty unless kProved
 };
 
 }  // namespace interlock::auth

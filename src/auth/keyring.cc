@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kHashPrefix = "sha256:";
 
-// Every request with a key is compared with all of them.
+// Every request with a key is compared with all keys, so their number is limited.
 constexpr std::size_t kKeysMax = 4096;
 
 bool IsAbsent(const YAML::Node& node) { return !node.IsDefined() || node.IsNull(); }
@@ -27,8 +27,8 @@ Result<void> ExpectMap(const YAML::Node& node, std::string_view what) {
   return YamlError(node.Mark(), fmt::format("{} must be a mapping", what));
 }
 
-// Of two fields of one name the library would take the first without a word. No name of the file is
-// ever shown: in one gone wrong it may be a key.
+// The library silently uses the first of two fields with the same name, so duplicates are errors.
+// Messages never show a name of the file: in a damaged file it may be a key.
 Result<void> RefuseRepeated(const YAML::Node& map) {
   std::set<std::string, std::less<>> names;
   for (const auto& field : map) {
@@ -48,8 +48,8 @@ std::string AsciiLower(std::string_view text) {
   return lower;
 }
 
-// The words of YAML 1.1, in any case. The library's own reading of them shares a table between
-// threads without a lock.
+// The boolean words of YAML 1.1, in any letter case. The library's own conversion shares a table
+// between threads without a lock.
 std::optional<bool> ReadBool(std::string_view text) {
   const std::string word = AsciiLower(text);
   for (const std::string_view yes : {"true", "yes", "on", "y"}) {
@@ -61,14 +61,14 @@ std::optional<bool> ReadBool(std::string_view text) {
   return std::nullopt;
 }
 
-// Of a name without a value nobody can say what was meant: the file may be half-written.
+// A name without a value is an error: its meaning is unclear, and the file may be half-written.
 Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
   constexpr const char* kName = "allow_localhost_without_auth";
   if (!policy.IsDefined()) return LocalPolicy::kNoKeyNeeded;
   IL_TRY_VOID(ExpectMap(policy, "'default_policy'"));
   IL_TRY_VOID(RefuseRepeated(policy));
   for (const auto& field : policy) {
-    // A misspelt one would leave open what somebody meant to close.
+    // A misspelt name would leave access open that the operator meant to close.
     if (field.first.Scalar() != kName) {
       return YamlError(field.first.Mark(), fmt::format("'default_policy' knows only '{}'", kName));
     }
@@ -80,7 +80,7 @@ Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
   return *value ? LocalPolicy::kNoKeyNeeded : LocalPolicy::kKeyNeeded;
 }
 
-// The digest that an entry of `keys` stands for; nothing for a blank one.
+// Returns the digest of an entry of `keys`, or nullopt for a blank entry.
 Result<std::optional<Digest>> ReadKey(const YAML::Node& entry) {
   if (IsAbsent(entry)) return std::optional<Digest>();
   if (!entry.IsScalar()) return YamlError(entry.Mark(), "a key must be a text");
@@ -96,7 +96,7 @@ Result<std::optional<Digest>> ReadKey(const YAML::Node& entry) {
 
 }  // namespace
 
-// Collects what a Keyring is made of, project by project.
+// Builds a Keyring project by project.
 class Keyring::Reader {
  public:
   Result<Keyring> Read(const YAML::Node& document) {
@@ -126,7 +126,7 @@ class Keyring::Reader {
     const YAML::Node keys = project["keys"];
     if (IsAbsent(keys)) return {};
     if (!keys.IsSequence()) return YamlError(keys.Mark(), "'keys' must be a list");
-    // "web" and "web/" are one project.
+    // "web" and "web/" are the same project.
     std::vector<std::string>& projects = keyring_.projects_;
     const auto place =
         static_cast<std::size_t>(std::ranges::find(projects, name) - projects.begin());
@@ -139,7 +139,7 @@ class Keyring::Reader {
     return {};
   }
 
-  // `project` is a place in projects_, or the next one.
+  // `project` is an index of projects_, or its size.
   Result<void> Add(const Digest& digest, std::size_t project, const YAML::Mark& mark) {
     const auto [known, is_new] = known_.emplace(digest, Place{project, mark.line + 1});
     if (!is_new && known->second.project != project) {
@@ -168,7 +168,7 @@ Result<Keyring> Keyring::Parse(std::string_view yaml) {
   IL_TRY(const YAML::Node document, ParseYaml(yaml));
   try {
     return Reader().Read(document);
-  } catch (const std::exception& error) {  // the library's: a node that is not what it seemed
+  } catch (const std::exception& error) {  // of the library: a node of an unexpected kind
     return Error(Errc::kInternal, error.what());
   }
 }

@@ -15,8 +15,8 @@ namespace interlock::auth {
 // Whether a request from this machine needs a key.
 enum class LocalPolicy : std::uint8_t { kNoKeyNeeded, kKeyNeeded };
 
-// The keys that open the server, each to one project. It holds their SHA-256 only, so that neither
-// its memory nor the time of a comparison tells a key. Made from a keys file:
+// The keys of the server; each opens one project. It stores only their SHA-256, so that neither its
+// memory nor the time of a comparison reveals a key. Built from a keys file:
 //
 //   default_policy:
 //     allow_localhost_without_auth: true        # optional; true when absent
@@ -24,26 +24,25 @@ enum class LocalPolicy : std::uint8_t { kNoKeyNeeded, kKeyNeeded };
 //     dev:
 //       keys:
 //         - <key in clear>
-//         - sha256:<64 hexadecimal digits>      # the hash of a key, which then stands nowhere
+//         - sha256:<64 hexadecimal digits>      # the hash of a key, without the key itself
 //
 // Immutable, hence safe to share between threads.
 class Keyring {
  public:
-  // What an empty file means: no keys, and this machine needs none.
+  // The keyring of an empty file: no keys, and this machine needs none.
   Keyring() = default;
 
-  // Reads the text of a keys file. Keys are trimmed, blank ones skipped, unknown fields ignored.
-  // Fails, with the line and never with a key, on text that is not such a file, on aliases, on a
-  // key that stands under two projects (also when one of them is hashed) and on a project that
-  // stands there twice.
+  // Parses the text of a keys file. Trims keys, skips blank ones, and ignores unknown fields. An
+  // error names the line and never shows a key. Errors are: an invalid file, aliases, a key under
+  // two projects (even if one of them is hashed), and a duplicate project.
   static Result<Keyring> Parse(std::string_view yaml);
 
-  // The project that a key opens; nothing when no such key is there. The time depends on the number
-  // of keys only, not on which one matches nor on how much of it.
+  // Returns the project that a key opens, or nullopt for an unknown key. The time depends only on
+  // the number of keys, not on which key matches or how much of it.
   std::optional<std::string> Find(std::string_view key) const;
   std::optional<std::string> FindDigest(const Digest& digest) const;  // of a key
 
-  // True when every key of `other` opens the same project here.
+  // True if every key of `other` opens the same project here.
   bool Includes(const Keyring& other) const;
 
   LocalPolicy local_policy() const { return local_policy_; }

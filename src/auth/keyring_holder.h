@@ -8,11 +8,11 @@
 
 namespace interlock::auth {
 
-// The keyring that is in force. A reload puts another in its place; whoever took the old one keeps
-// it for as long as it is looked at, so no request sees half of each.
+// The current keyring. A reload replaces it; a caller of Get() keeps the old keyring while it uses
+// it, so no request sees a mixture.
 //
-// Thread-safe. (A std::atomic<std::shared_ptr> spins on a lock of its own that g++ 12's thread
-// sanitizer cannot see.)
+// Thread-safe. (std::atomic<std::shared_ptr> uses an internal spin lock that the thread sanitizer
+// of g++ 12 does not understand.)
 class KeyringHolder {
  public:
   explicit KeyringHolder(Keyring keyring) : keyring_(Share(std::move(keyring))) {}
@@ -26,7 +26,7 @@ class KeyringHolder {
   void Set(Keyring keyring) IL_EXCLUDES(mutex_) {
     auto replacement = Share(std::move(keyring));
     const MutexLock lock(mutex_);
-    keyring_.swap(replacement);  // the old one dies after the lock, should it be the last
+    keyring_.swap(replacement);  // the old keyring is destroyed after the lock is released
   }
 
  private:

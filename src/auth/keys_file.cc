@@ -37,7 +37,7 @@ Error SystemError(int error, std::string_view what, const fs::path& path) {
   return Error(errc, fmt::format("{} {}: {}", what, path.string(), ::strerrordesc_np(error)));
 }
 
-// An open file, closed at the end of its life.
+// An open file; the destructor closes it.
 class File {
  public:
   explicit File(int fd) : fd_(fd) {}
@@ -58,7 +58,7 @@ struct OpenedFile {
 };
 
 Result<OpenedFile> OpenToRead(const fs::path& path) {
-  // O_NONBLOCK: the open of a pipe must not wait for a writer.
+  // O_NONBLOCK: opening a pipe must not wait for a writer.
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.fd() < 0) return SystemError(errno, kCannotOpen, path);
   struct stat info{};
@@ -72,7 +72,7 @@ Result<OpenedFile> OpenToRead(const fs::path& path) {
   return OpenedFile{std::move(file), info};
 }
 
-// At most one byte more than a keys file may have, by which the reader knows that it is too long.
+// Reads up to one byte more than the limit, so that the parser can detect a file that is too long.
 Result<std::string> ReadAll(const File& file, const fs::path& path) {
   std::string text(kKeysFileBytesMax + 1, '\0');
   std::size_t size = 0;
@@ -89,10 +89,10 @@ Result<std::string> ReadAll(const File& file, const fs::path& path) {
 
 // ---- Writing ----
 
-// New content beside the file it is for; gone at the end unless it was put in place.
+// New content in a temporary file beside the target. The destructor removes an unused one.
 class Draft {
  public:
-  // `like` is the file to be replaced, whose mode and owner the new one gets; null = private.
+  // The new file gets the mode and owner of `like`, the file to be replaced; null = private.
   static Result<Draft> Write(const fs::path& target, std::string_view text,
                              const struct stat* like) {
     std::string name = target.string() + ".new-XXXXXX";
@@ -112,7 +112,7 @@ class Draft {
     if (!name_.empty()) ::unlink(name_.c_str());
   }
 
-  // Becomes the file if there is none; false when there is.
+  // Links the draft to the target name; false if the target exists.
   Result<bool> Create() {
     if (::link(name_.c_str(), target_.c_str()) != 0) {
       if (errno == EEXIST) return false;
@@ -122,7 +122,7 @@ class Draft {
     return true;
   }
 
-  // Takes the place of the file.
+  // Renames the draft over the target.
   Result<void> Replace() {
     if (::rename(name_.c_str(), target_.c_str()) != 0) {
       return SystemError(errno, "cannot replace the keys file", target_);
@@ -145,7 +145,7 @@ class Draft {
     return true;
   }
 
-  // The owner first: a change of owner takes some bits of the mode away.
+  // Set the owner first: a change of owner clears some bits of the mode.
   static bool TakeAfter(const File& file, const struct stat* like) {
     if (like == nullptr) return ::fchmod(file.fd(), kPrivateMode) == 0;
     struct stat own{};
@@ -168,7 +168,7 @@ class Draft {
 
 // ---- Content ----
 
-// The field of that name, whatever blanks are around it in the file; else a new one.
+// Returns the field of that name, ignoring blanks around the name in the file, or a new field.
 YAML::Node FieldOf(YAML::Node map, const std::string& name) {
   for (const auto& field : map) {
     if (domain::Trim(field.first.Scalar()) == name) return field.second;
@@ -176,7 +176,7 @@ YAML::Node FieldOf(YAML::Node map, const std::string& name) {
   return map[name];
 }
 
-// Adds the key to a document that Keyring::Parse() has found good.
+// Adds the key to a document that Keyring::Parse() has accepted.
 void AddKey(const YAML::Node& document, const std::string& project, const Secret& key) {
   YAML::Node policy = FieldOf(document, "default_policy");
   YAML::Node allowed = FieldOf(policy, "allow_localhost_without_auth");
@@ -184,8 +184,8 @@ void AddKey(const YAML::Node& document, const std::string& project, const Secret
   FieldOf(FieldOf(FieldOf(document, "projects"), project), "keys").push_back(key.Reveal());
 }
 
-// The text with the key in it. What YAML makes of the old content is read back and compared: no key
-// may be lost or changed by the writing, however oddly it was spelled.
+// Returns the text with the key added. Parses the new text again and compares: writing must neither
+// lose nor change a key, whatever its spelling.
 Result<std::string> TextWithKey(std::string_view text, const std::string& project,
                                 const Secret& key) {
   IL_TRY(const Keyring before, Keyring::Parse(text));
@@ -210,15 +210,15 @@ Result<std::string> TextWithKey(std::string_view text, const std::string& projec
 
 std::string InFile(const fs::path& path) { return fmt::format("the keys file {}", path.string()); }
 
-// Makes the file with one key; false when there is one.
+// Creates the file with one key; false if it exists.
 Result<bool> CreateWithKey(const fs::path& path, const std::string& project, const Secret& key) {
   IL_TRY(const std::string text, TextWithKey("", project, key));
   IL_TRY(Draft draft, Draft::Write(path, text, nullptr));
   return draft.Create();
 }
 
-// Adds a key to the file that is there; false when another process replaced it meanwhile. The lock
-// is on the file itself, so that only those who may read it can hold others up.
+// Adds a key to an existing file; false if another process replaced the file in the meantime. The
+// lock is on the file itself, so that only users who may read it can block others.
 Result<bool> AddToExisting(const fs::path& path, const std::string& project, const Secret& key) {
   IL_TRY(const OpenedFile opened, OpenToRead(path));
   if (::flock(opened.file.fd(), LOCK_EX) != 0) {
@@ -261,11 +261,11 @@ Result<std::optional<Secret>> BootstrapKeys(const fs::path& path, RandomSource& 
 
 Result<Secret> AppendKey(const fs::path& path, std::string_view project, RandomSource& random) {
   IL_CHECK(!project.empty() && domain::ProjectName(project) == project);
-  constexpr int kTries = 1000;  // each means that another one got through
+  constexpr int kTries = 1000;  // each failed try means that another process succeeded
   Secret key(RandomKey(random));
   for (int i = 0; i < kTries; ++i) {
     std::error_code error;
-    const fs::path real = fs::canonical(path, error);  // a link must go on pointing there
+    const fs::path real = fs::canonical(path, error);  // a symlink must keep pointing to the file
     if (!error) {
       IL_TRY(const bool added, AddToExisting(real, std::string(project), key));
       if (added) return key;

@@ -15,7 +15,7 @@ RateLimit::RateLimit(Clock& clock, Options options) : clock_(clock), options_(op
 std::optional<std::chrono::seconds> RateLimit::Hit(std::string_view key) {
   const Digest digest = Sha256(key);
   const MutexLock lock(mutex_);
-  const Duration now = clock_.Monotonic();  // inside the lock, so that windows_ is in its order
+  const Duration now = clock_.Monotonic();  // under the lock, so that windows_ stays sorted
   const auto ended = [&](const Window& window) { return now - window.begin > options_.window; };
   while (!windows_.empty() && ended(windows_.front())) {
     by_key_.erase(windows_.front().key);

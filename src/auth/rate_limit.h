@@ -13,12 +13,11 @@
 
 namespace interlock::auth {
 
-// Counts how often each of many keys does something, and refuses what is too often. A window begins
-// with a key's first hit; it ends when more than its length has passed, and the next hit begins
-// another. Hits that were refused count too.
+// Limits the number of hits per key and time window. A window starts with the first hit of a key
+// and ends after its length; the next hit starts a new one. Rejected hits count too.
 //
-// Bounded: when there is no room for another key, the window that began first is forgotten, and its
-// key may hit anew. Keys are kept as digests, so that a long one takes no more room.
+// Bounded: if there is no room for another key, the oldest window is dropped, and its key starts
+// again. Keys are stored as digests, so that a long key needs no more memory.
 //
 // Thread-safe.
 class RateLimit {
@@ -29,15 +28,14 @@ class RateLimit {
     std::size_t keys_max = 65'536;
   };
 
-  // The clock must outlive it.
+  // The clock must outlive this object.
   RateLimit(Clock& clock, Options options);
 
-  // Counts one hit. Nothing when it is allowed, else the time until the window ends: at least one
-  // second, rounded up. A key made of several texts must be such that no two combinations make the
-  // same one.
+  // Counts one hit. Returns nullopt if it is allowed, else the time until the window ends, rounded
+  // up to at least one second. A key that combines several texts must be unambiguous.
   std::optional<std::chrono::seconds> Hit(std::string_view key) IL_EXCLUDES(mutex_);
 
-  // Windows that are remembered, also ended ones.
+  // The number of stored windows, including ended ones.
   std::size_t size() const IL_EXCLUDES(mutex_);
 
  private:
@@ -50,7 +48,7 @@ class RateLimit {
   Clock& clock_;
   const Options options_;
   mutable Mutex mutex_;
-  std::list<Window> windows_ IL_GUARDED_BY(mutex_);  // in the order of their begin
+  std::list<Window> windows_ IL_GUARDED_BY(mutex_);  // sorted by begin
   std::map<Digest, std::list<Window>::iterator> by_key_ IL_GUARDED_BY(mutex_);
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-// 0 to 15; nothing for what is no hexadecimal digit.
+// Returns 0 to 15, or nullopt if the character is not a hexadecimal digit.
 std::optional<std::uint8_t> DigitValue(char c) {
   if (c >= '0' && c <= '9') return static_cast<std::uint8_t>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<std::uint8_t>(c - 'a' + 10);

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-// SHA-256, under which secrets are kept and compared. Keys and tokens hold 256 random bits, so that
-// a plain hash of them cannot be guessed backwards; a password would need a slow one.
+// SHA-256, for storing and comparing secrets. Keys and tokens have 256 random bits, so nobody can
+// guess them from a plain hash; a password would need a slow hash.
 namespace interlock::auth {
 
 using Digest = std::array<std::uint8_t, 32>;
@@ -17,10 +17,10 @@ Digest Sha256(std::string_view text);
 // 64 hexadecimal digits in lower case.
 std::string DigestText(const Digest& digest);
 
-// Reads the 64 digits, in either case; nothing when it is anything else.
+// Parses 64 digits in either case; nullopt for any other text.
 std::optional<Digest> ParseDigest(std::string_view text);
 
-// Takes the same time wherever the two differ.
+// Takes constant time, wherever the two differ.
 bool SameDigest(const Digest& a, const Digest& b);
 
 }  // namespace interlock::auth

@@ -13,7 +13,7 @@
 namespace interlock::auth {
 namespace {
 
-// Looks through a document before it is built.
+// Checks a document before it is built.
 class Inspector final : public YAML::EventHandler {
  public:
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
@@ -37,7 +37,7 @@ class Inspector final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// The library reads up to the first of some control characters and takes that for the end.
+// The library stops at some control characters and treats them as the end of the text.
 Result<void> RefuseBinary(std::string_view text) {
   const auto refused = [text](std::size_t at, std::string_view what) {
     const auto line = 1 + std::ranges::count(text.substr(0, at), '\n');
@@ -76,7 +76,7 @@ Result<YAML::Node> ParseYaml(std::string_view text) {
     }
     return YAML::Load(copy);
   } catch (const YAML::Exception& error) {
-    // After a colon the library may put a part of the text ("… anchor is not defined: name").
+    // After a colon the library may quote a part of the text ("… anchor is not defined: name").
     return YamlError(error.mark, std::string_view(error.msg).substr(0, error.msg.find(':')));
   } catch (const std::exception& error) {
     return Error(Errc::kInvalidArgument, error.what());
