@@ -117,8 +117,8 @@ std::string LastHolder(int fd) {
 
 }  // namespace
 
-http::ServerNumbers::Process ReadProcessUse() {
-  http::ServerNumbers::Process process;
+api::ServerNumbers::Process ReadProcessUse() {
+  api::ServerNumbers::Process process;
   const std::unique_ptr<FILE, int (*)(FILE*)> memory(std::fopen("/proc/self/statm", "re"),
                                                      std::fclose);
   std::uint64_t pages = 0;

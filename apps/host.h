@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <string>
 
+#include "api/metrics.h"
+#include "base/limits.h"
 #include "base/result.h"
-#include "http/metrics.h"
 #include "http/socket.h"
-#include "service/limits.h"
 
 namespace interlock::app {
 
@@ -28,7 +28,7 @@ Result<void> RefuseTooFewFiles(std::uint64_t files_max, std::uint64_t files_open
 
 // What this process uses, as the kernel's own files in /proc tell: no disk is touched. Nothing
 // where they cannot be read, for want of a file descriptor say.
-http::ServerNumbers::Process ReadProcessUse();
+api::ServerNumbers::Process ReadProcessUse();
 
 // Refuses (kCantOpen) a place on a network file system, whose locks and shared memory SQLite cannot
 // rely on. `path` need not exist: its nearest existing ancestor is looked at.

@@ -12,6 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "api/app.h"
+#include "api/dispatch.h"
+#include "api/metrics.h"
+#include "api/route_table.h"
+#include "api/routes.h"
 #include "auth/keyring_holder.h"
 #include "base/git_tree.h"
 #include "base/id.h"
@@ -20,10 +25,6 @@
 #include "db/migrate.h"
 #include "db/sqlite/database.h"
 #include "host.h"
-#include "http/app.h"
-#include "http/metrics.h"
-#include "http/router.h"
-#include "http/routes.h"
 #include "http/server.h"
 #include "intercore.h"
 #include "keys.h"
@@ -71,7 +72,7 @@ class Running {
       : log_(log),
         events_(log, clock),
         lock_(std::move(lock)),
-        metrics_(http::Routes(), clock, [this] { return Numbers(); }),
+        metrics_(api::Routes(), clock, [this] { return Numbers(); }),
         commits_(std::move(commits)),
         database_(std::move(database)),
         storage_(*database_, clock, StorageOptions(options, *database_, log_id, log)),
@@ -115,8 +116,9 @@ class Running {
              .status = status_,
              .live = live_,
              .windows = windows_},
-        router_(http::Routes()),
-        server_(router_, app_, clock,
+        routes_(api::Routes()),
+        dispatcher_(routes_, app_),
+        server_(dispatcher_, log, events_, clock,
                 {.limits = options.limits, .io_threads = options.io_threads}) {}
 
   // `newest`: the last cursor of the event log.
@@ -195,13 +197,13 @@ class Running {
   }
 
   // For the metrics, while the server runs.
-  http::ServerNumbers Numbers() {
+  api::ServerNumbers Numbers() {
     const auto writer = database_->writer_stats();
     const auto readers = database_->reader_stats();
     using Verb = service::Storage::Verb;
     const auto reading = storage_.breaker_status(Verb::kRead);
     const auto writing = storage_.breaker_status(Verb::kWrite);
-    http::ServerNumbers numbers;
+    api::ServerNumbers numbers;
     numbers.version = BuildInfo().version;
     numbers.commit = BuildInfo().commit;
     numbers.write_queue = {.depth = writer.queue_depth,
@@ -291,7 +293,7 @@ class Running {
   Logger& log_;
   LimitedLog events_;
   const DatabaseLock lock_;
-  http::Metrics metrics_;
+  api::Metrics metrics_;
   const Commits commits_;
   const std::unique_ptr<sqlite::Database> database_;
   service::Storage storage_;
@@ -313,8 +315,9 @@ class Running {
   service::TmuxInjector tmux_;
   service::Live live_;
   service::Windows windows_;
-  http::App app_;
-  const http::Router router_;
+  api::App app_;
+  const api::RouteTable routes_;
+  api::Dispatcher dispatcher_;
   http::Server server_;
 };
 

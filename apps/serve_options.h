@@ -7,10 +7,10 @@
 #include <variant>
 
 #include "auth/access.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "client.h"
 #include "db/sqlite/connection.h"
-#include "service/limits.h"
 
 namespace interlock::app {
 

@@ -23,12 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include "api/message_page.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "db/migrate.h"
 #include "db/sqlite/connection.h"
 #include "domain/mailbox.h"
-#include "http/message_page.h"
 #include "http_load.h"
 #include "memory_server.h"
 #include "report.h"
@@ -112,7 +112,7 @@ double CpuMicros() {
 double MicrosPerPage(sqlite::Connection& connection, std::int64_t count, std::int64_t round,
                      const ReadPage& read) {
   constexpr std::int64_t kPages = 2000;
-  http::MessagePage page({.viewer = "a", .messages_max = kPage});
+  api::MessagePage page({.viewer = "a", .messages_max = kPage});
   const double start = CpuMicros();
   for (std::int64_t i = 0; i < kPages; ++i) {
     domain::Cursor after = 0;

@@ -9,13 +9,14 @@
 #include <csignal>
 #include <utility>
 
+#include "api/app_fixture.h"
+#include "api/dispatch.h"
+#include "api/route.h"
+#include "api/route_table.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "http/app_fixture.h"
 #include "http/message.h"
-#include "http/route.h"
-#include "http/router.h"
 #include "http/server.h"
 #include "testing/fake_database.h"
 
@@ -31,8 +32,8 @@ std::vector<MemoryAnswer>& Answers() {
 
 // The handler of the answer of that number: a handler is a plain function, so each has its own.
 template <std::size_t number>
-boost::asio::awaitable<Result<http::Response>> Memory(http::App& /*app*/,
-                                                      http::Request& /*request*/) {
+boost::asio::awaitable<Result<http::Response>> Memory(api::App& /*app*/,
+                                                      api::Request& /*request*/) {
   static std::atomic<std::size_t> turn = 0;
   const MemoryAnswer& answer = Answers()[number];
   const std::string& body = answer.bodies[turn++ % answer.bodies.size()];
@@ -43,13 +44,13 @@ boost::asio::awaitable<Result<http::Response>> Memory(http::App& /*app*/,
 }
 
 template <std::size_t... numbers>
-std::vector<http::Route> MakeRoutes(std::index_sequence<numbers...> /*all*/) {
-  constexpr std::array<http::Handler, kAnswersMax> kHandlers = {Memory<numbers>...};
-  std::vector<http::Route> routes;
+std::vector<api::Route> MakeRoutes(std::index_sequence<numbers...> /*all*/) {
+  constexpr std::array<api::Handler, kAnswersMax> kHandlers = {Memory<numbers>...};
+  std::vector<api::Route> routes;
   routes.reserve(Answers().size());
   for (const MemoryAnswer& answer : Answers()) {
     routes.push_back({http::ParseMethod(answer.method), answer.path, kHandlers[routes.size()],
-                      "A body from memory.", http::Access::kAnyone});
+                      "A body from memory.", api::Access::kAnyone});
   }
   return routes;
 }
@@ -59,11 +60,12 @@ std::vector<http::Route> MakeRoutes(std::index_sequence<numbers...> /*all*/) {
   testing::CapturedLog unheard;
   Logger log(clock, unheard);
   testing::FakeDatabase database;
-  http::TestServices services(database, clock);
-  http::App app = services.MakeApp(log);
-  const std::vector<http::Route> routes = MakeRoutes(std::make_index_sequence<kAnswersMax>());
-  const http::Router router(routes);
-  http::Server server(router, app, clock, {});
+  api::TestServices services(database, clock);
+  api::App app = services.MakeApp(log);
+  const std::vector<api::Route> routes = MakeRoutes(std::make_index_sequence<kAnswersMax>());
+  const api::RouteTable table(routes);
+  api::Dispatcher dispatcher(table, app);
+  http::Server server(dispatcher, log, services.events, clock, {});
   auto listening = http::ListenTcp("127.0.0.1", 0);
   IL_CHECK(listening.ok());
   const std::uint16_t port = listening->port;

@@ -15,13 +15,14 @@
 #include <memory>
 #include <utility>
 
+#include "api/app_fixture.h"
+#include "api/dispatch.h"
+#include "api/route_table.h"
+#include "api/routes.h"
 #include "base/check.h"
 #include "base/unique_fd.h"
 #include "db/migrate.h"
 #include "db/sqlite/database.h"
-#include "http/app_fixture.h"
-#include "http/router.h"
-#include "http/routes.h"
 #include "http/session.h"
 #include "store/events.h"
 #include "store/schema.h"
@@ -163,15 +164,20 @@ class FuzzServer::Impl {
   testing::TempDb file_;
   std::unique_ptr<sqlite::Database> database_ = Open(file_, clock_);
   UndoingDatabase undoing_{*database_};
-  http::TestServices services_{undoing_, clock_};
+  api::TestServices services_{undoing_, clock_};
   service::CommitSignal commits_;
   service::Feed feed_{services_.storage, commits_, clock_, log_, {.types_max = 4}};
-  http::App app_ = services_.MakeApp(log_, services_.health, feed_);
-  const http::Router router_{http::Routes()};
+  api::App app_ = services_.MakeApp(log_, services_.health, feed_);
+  const api::RouteTable table_{api::Routes()};
+  api::Dispatcher dispatcher_{table_, app_};
   const Limits limits_ = SmallLimits();
   std::atomic<std::size_t> unsent_{0};
-  http::SessionContext context_{
-      .router = router_, .app = app_, .clock = clock_, .limits = limits_, .unsent_bytes = unsent_};
+  http::SessionContext context_{.handler = dispatcher_,
+                                .log = log_,
+                                .events = services_.events,
+                                .clock = clock_,
+                                .limits = limits_,
+                                .unsent_bytes = unsent_};
   asio::io_context io_;
   std::shared_ptr<http::Session> session_;  // the one under way
 };

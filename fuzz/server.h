@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "service/limits.h"
+#include "base/limits.h"
 
 namespace interlock::fuzz {
 

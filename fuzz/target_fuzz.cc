@@ -19,25 +19,28 @@
 #include <utility>
 #include <vector>
 
+#include "api/misspelt.h"
+#include "api/prepare.h"
+#include "api/route_table.h"
+#include "api/routes.h"
 #include "auth/access.h"
 #include "base/check.h"
 #include "base/utf8.h"
 #include "domain/text.h"
 #include "http/exchange.h"
-#include "http/misspelt.h"
 #include "http/path.h"
-#include "http/prepare.h"
 #include "http/query.h"
 #include "http/router.h"
-#include "http/routes.h"
 #include "json/value.h"
 #include "targets.h"
 
 namespace interlock::fuzz {
 namespace {
 
+using api::Request;
+using api::Route;
+using api::RouteTable;
 using http::Method;
-using http::Request;
 using http::Router;
 using Kind = Router::Match::Kind;
 using Segments = std::vector<std::string_view>;
@@ -99,7 +102,8 @@ void CheckQuery(const std::string& query) {
   }
   const auto again = http::ParseQuery(http::EncodeQuery(*fields));
   IL_CHECK(again.ok() && *again == *fields, query);
-  Request request;
+  http::Request sent;
+  Request request(sent);
   request.query_fields = *fields;
   for (const auto& [name, value] : *fields) {
     IL_CHECK(IsUtf8(name) && IsUtf8(value));
@@ -147,10 +151,10 @@ bool AtLeastAsLiteral(std::string_view a, std::string_view b) {
   return left.size() >= right.size();
 }
 
-void CheckFound(const Router::Match& match, std::string_view path) {
+void CheckFound(const Route& route, const Router::Match& match, std::string_view path) {
   std::string rebuilt;
   std::size_t next = 0;
-  for (const std::string_view segment : Split(match.route->path)) {
+  for (const std::string_view segment : Split(route.path)) {
     if (PartOf(segment) == Part::kLiteral) {
       rebuilt.append("/").append(segment);
       continue;
@@ -161,18 +165,20 @@ void CheckFound(const Router::Match& match, std::string_view path) {
     if (!value.empty()) rebuilt.append("/").append(value);
   }
   IL_CHECK(next == match.params.size());
-  const bool whole = FitsWhole(match.route->path, path);
+  const bool whole = FitsWhole(route.path, path);
   const bool missing =
       std::ranges::any_of(match.params, [](const auto& p) { return p.second.empty(); });
   IL_CHECK(whole != missing, path);
   IL_CHECK(rebuilt == path || rebuilt + "/" == path, path);
 }
 
-void CheckRoute(const Router& router, Method method, const std::string& path) {
+void CheckRoute(const RouteTable& table, Method method, const std::string& path) {
+  const Router& router = table.router();
   const Router::Match match = router.Find(method, path);
+  const Route& found = table.routes()[match.row];
   if (match.kind == Kind::kFound) {
-    IL_CHECK(match.route->method == method);
-    CheckFound(match, path);
+    IL_CHECK(found.method == method || (method == Method::kHead && found.method == Method::kGet));
+    CheckFound(found, match, path);
   } else if (match.kind == Kind::kAddSlash) {
     const Kind there = router.Find(method, path + "/").kind;
     IL_CHECK(there == Kind::kFound || there == Kind::kWrongMethod, path);
@@ -184,11 +190,11 @@ void CheckRoute(const Router& router, Method method, const std::string& path) {
       IL_CHECK(allowed == ((" " + match.allow + ",").find(name) != std::string::npos), path);
     }
   }
-  for (const http::Route& route : router.routes()) {
+  for (const Route& route : table.routes()) {
     if (!FitsWhole(route.path, path)) continue;
     IL_CHECK(match.kind == Kind::kFound || match.kind == Kind::kWrongMethod, path);
     if (match.kind != Kind::kFound) continue;
-    IL_CHECK(AtLeastAsLiteral(match.route->path, route.path), path);
+    IL_CHECK(AtLeastAsLiteral(found.path, route.path), path);
   }
 }
 
@@ -196,7 +202,7 @@ void CheckRoute(const Router& router, Method method, const std::string& path) {
 
 // A field that the schema names is never taken for a misspelt one.
 void CheckMisspelt(const json::Value& body, const json::Value& schema) {
-  const Result<void> checked = http::RefuseMisspelt(body, schema);
+  const Result<void> checked = api::RefuseMisspelt(body, schema);
   if (checked.ok()) return;
   IL_CHECK(checked.error().slug() == "unknown_field" && IsUtf8(checked.error().message()));
   const json::Object& known = schema.get_object().at("properties").get_object();
@@ -204,49 +210,50 @@ void CheckMisspelt(const json::Value& body, const json::Value& schema) {
   IL_CHECK(!known.contains(field), field);
 }
 
-void CheckPrepared(const Router& router, Request request, auth::Caller::Mode mode) {
-  Router::Match match = router.Find(request.method, request.path);
+void CheckPrepared(const RouteTable& table, Request request, auth::Caller::Mode mode) {
+  Router::Match match = table.router().Find(request.sent.method, request.path);
   if (match.kind != Kind::kFound) return;
+  const Route& route = table.routes()[match.row];
   request.params = std::move(match.params);
   request.caller = {.mode = mode, .project = "mine"};
-  const Result<void> prepared = http::Prepare(*match.route, request, {});
+  const Result<void> prepared = api::Prepare(route, request, {});
   if (!prepared.ok()) {
     const int status = prepared.error().http_status();
     IL_CHECK(status == 400 || status == 403, prepared.error().message());
     IL_CHECK(IsUtf8(prepared.error().message()));
     return;
   }
-  for (const http::QueryParameter& parameter : match.route->query) {
-    if (parameter.type != http::QueryParameter::Type::kInteger) continue;
+  for (const api::QueryParameter& parameter : route.query) {
+    if (parameter.type != api::QueryParameter::Type::kInteger) continue;
     const std::string value = request.Query(parameter.name);
     IL_CHECK(domain::Trim(value).empty() || request.QueryNumber(parameter.name), value);
   }
-  IL_CHECK((request.json == nullptr) == (match.route->body == http::BodyKind::kNone));
-  if (request.json != nullptr) CheckMisspelt(*request.json, *router.BodySchema(*match.route));
+  IL_CHECK((request.json == nullptr) == (route.body == api::BodyKind::kNone));
+  if (request.json != nullptr) CheckMisspelt(*request.json, *table.BodySchema(route));
   for (const auto& [name, value] : request.params) IL_CHECK(!domain::Trim(value).empty(), name);
   if (request.project) {
     IL_CHECK(domain::ProjectName(*request.project) == *request.project);
     IL_CHECK(request.project->find('\0') == std::string::npos);
   }
   if (mode != auth::Caller::Mode::kKey) return;
-  const bool none = match.route->project == http::ProjectFrom::kNone;
+  const bool none = route.project == api::ProjectFrom::kNone;
   IL_CHECK(none ? !request.project : request.project == "mine");
 }
 
 }  // namespace
 
 void FuzzTarget(std::string_view input) {
-  static const Router kRouter(http::Routes());
+  static const RouteTable kTable(api::Routes());
   if (input.empty()) return;
   const auto pick = static_cast<std::uint8_t>(input[0]);
   input.remove_prefix(1);
   const std::size_t end = std::min(input.find('\n'), input.size());
-  Request request;
-  request.method = kMethods.at(pick % kMethods.size());
-  request.target = input.substr(0, end);
-  request.body = input.substr(std::min(end + 1, input.size()));
-  CheckQuery(request.target);
-  const auto target = http::ParseTarget(request.target);
+  http::Request sent;
+  sent.method = kMethods.at(pick % kMethods.size());
+  sent.target = input.substr(0, end);
+  sent.body = input.substr(std::min(end + 1, input.size()));
+  CheckQuery(sent.target);
+  const auto target = http::ParseTarget(sent.target);
   if (!target.ok()) {
     IL_CHECK(target.error().code() == Errc::kInvalidArgument);
     return;
@@ -254,11 +261,12 @@ void FuzzTarget(std::string_view input) {
   IL_CHECK(target->path.starts_with('/') && IsUtf8(target->path));
   IL_CHECK(target->path.find('\0') == std::string::npos);
   CheckQuery(target->query);
+  Request request(sent);
   request.path = CheckClean(target->path);
   request.query = target->query;
-  CheckRoute(kRouter, request.method, request.path);
+  CheckRoute(kTable, sent.method, request.path);
   const auto mode = pick >= 128 ? auth::Caller::Mode::kKey : auth::Caller::Mode::kLocal;
-  CheckPrepared(kRouter, std::move(request), mode);
+  CheckPrepared(kTable, std::move(request), mode);
 }
 
 }  // namespace interlock::fuzz

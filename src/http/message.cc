@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/check.h"
 #include "base/time_text.h"
-#include "domain/text.h"
-#include "http/query.h"
 #include "json/object_text.h"
 
 namespace interlock::http {
@@ -125,22 +122,6 @@ Headers::Seen Headers::Look(std::string_view name) const {
     if (seen.count++ == 0) seen.first = value;
   }
   return seen;
-}
-
-const std::string& Request::Param(std::string_view name) const {
-  const auto found = std::ranges::find(params, name, [](const auto& param) { return param.first; });
-  IL_CHECK(found != params.end(), name);
-  return found->second;
-}
-
-std::string Request::Query(std::string_view name) const {
-  const auto found =
-      std::ranges::find(query_fields, name, [](const auto& field) { return field.first; });
-  return found == query_fields.end() ? std::string() : found->second;
-}
-
-std::optional<std::int64_t> Request::QueryNumber(std::string_view name) const {
-  return ParseDecimal(domain::Trim(Query(name)));
 }
 
 Response Response::Json(int status, std::string json) {

@@ -9,15 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "auth/caller.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "json/value_fwd.h"
 
 namespace interlock::http {
 
-// A request and a response as handlers see them: plain values, no library type, so that a handler
-// costs little to compile and can be tested without a socket.
+// A request and a response as plain values without any library type. A handler therefore compiles
+// quickly and can be tested without a socket.
 
 enum class Method : std::uint8_t { kGet, kPost, kPut, kPatch, kDelete, kHead, kOptions, kOther };
 
@@ -63,33 +61,9 @@ struct Request {
   bool http_1_0 = false;  // else 1.1
   std::string id = {};    // for the log and the answer, see http/request_id.h
 
-  // Filled by the dispatcher before a handler sees the request, as the route's row says.
-  std::string path;                                               // percent-decoded, clean
-  std::string query;                                              // without the '?', still encoded
-  std::vector<std::pair<std::string_view, std::string>> params;   // of the route's template
-  std::vector<std::pair<std::string, std::string>> query_fields;  // decoded, in the order sent
-  auth::Caller caller;
-  std::optional<std::string> project;       // nothing = every project
-  std::string actor;                        // the agent it acts as; "" = it names none
-  std::shared_ptr<const json::Value> json;  // the body, an object; null for BodyKind::kNone
-
   // For a handler that is about to wait long: from then on it is cancelled as soon as the peer has
   // hung up. Empty where there is no connection. To be called on the handler's executor.
   std::function<void()> watch_peer;
-
-  // REQUIRES: the route's template names it.
-  const std::string& Param(std::string_view name) const;
-
-  // A parameter of the query, decoded: the first of several, "" when there is none.
-  std::string Query(std::string_view name) const;
-  // The same as a whole number from 0 to 2^63 - 1; nothing when it is absent or blank. Where the
-  // row has it as an integer, the dispatcher has refused every other value.
-  std::optional<std::int64_t> QueryNumber(std::string_view name) const;
-  std::int64_t QueryInt(std::string_view name, std::int64_t otherwise) const {
-    return QueryNumber(name).value_or(otherwise);
-  }
-  // The same as a place in the event log; absent is 0, which is before everything.
-  std::int64_t QueryCursor(std::string_view name) const { return QueryInt(name, 0); }
 };
 
 class Upgrade;  // http/websocket.h

@@ -124,12 +124,5 @@ TEST(MessageTest, TheDateMovesWithTheClockInBothDirections) {
   }
 }
 
-TEST(MessageDeathTest, AParameterThatTheTemplateDoesNotNameFailsACheck) {
-  Request request;
-  request.params.emplace_back("id", "7");
-  EXPECT_EQ(request.Param("id"), "7");
-  EXPECT_DEATH(request.Param("name"), "check failed.*name");
-}
-
 }  // namespace
 }  // namespace interlock::http

@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "base/utf8.h"
-#include "domain/text.h"
 #include "http/path.h"
 
 namespace interlock::http {
@@ -67,7 +66,6 @@ std::optional<std::int64_t> ParseDecimal(std::string_view text) {
 }
 
 std::optional<bool> ParseBoolean(std::string_view text) {
-  text = domain::Trim(text);
   if (text == "true" || text == "1") return true;
   if (text == "false" || text == "0") return false;
   return std::nullopt;

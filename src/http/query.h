@@ -20,7 +20,7 @@ Result<std::vector<std::pair<std::string, std::string>>> ParseQuery(std::string_
 // number is beyond 2^63 - 1.
 std::optional<std::int64_t> ParseDecimal(std::string_view text);
 
-// "true" and "1", or "false" and "0", blanks around them aside. Nothing for any other text.
+// "true" and "1", or "false" and "0". Nothing for any other text.
 std::optional<bool> ParseBoolean(std::string_view text);
 
 }  // namespace interlock::http

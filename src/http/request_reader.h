@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "http/message.h"
-#include "service/limits.h"
 
 namespace interlock::http {
 

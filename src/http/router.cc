@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "json/value.h"
 
 namespace interlock::http {
 namespace {
@@ -32,10 +31,10 @@ std::string_view Lead(std::string_view path, int count) {
 }
 
 // HEAD is served by the route of GET; a WebSocket has nothing that it could ask for.
-bool TakesHead(const Route& route) { return route.method == Method::kGet && route.success != 101; }
+bool TakesHead(const Router::Row& row) { return row.method == Method::kGet && !row.is_upgrade; }
 
-bool Serves(const Route& route, Method method) {
-  return route.method == method || (method == Method::kHead && TakesHead(route));
+bool Serves(const Router::Row& row, Method method) {
+  return row.method == method || (method == Method::kHead && TakesHead(row));
 }
 
 // So many segments tell routes apart well enough.
@@ -43,24 +42,20 @@ constexpr int kLeadMax = 2;
 
 }  // namespace
 
-Router::Router(std::span<const Route> routes) : routes_(routes) {
-  entries_.reserve(routes.size());
-  for (const Route& route : routes) {
-    entries_.push_back(Parse(route));
-    body_schemas_.push_back(route.body_schema == nullptr
-                                ? nullptr
-                                : std::make_shared<const json::Value>(route.body_schema()));
-  }
+Router::Router(std::vector<Row> rows) : rows_(std::move(rows)) {
+  entries_.reserve(rows_.size());
+  for (std::size_t i = 0; i < rows_.size(); ++i) entries_.push_back(Parse(rows_[i], i));
   // Equal shapes stay in the order of the table.
   std::ranges::sort(entries_, [](const Entry& a, const Entry& b) {
-    return MoreLiteral(a, b) || (!MoreLiteral(b, a) && a.route < b.route);
+    return MoreLiteral(a, b) || (!MoreLiteral(b, a) && a.row < b.row);
   });
   for (std::size_t i = 1; i < entries_.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       const bool same_shape =
           !MoreLiteral(entries_[k], entries_[i]) && !MoreLiteral(entries_[i], entries_[k]);
-      const bool same_method = entries_[k].route->method == entries_[i].route->method;
-      IL_CHECK(!same_shape || !same_method, entries_[i].route->path);
+      const Row& row = rows_[entries_[i].row];
+      const bool same_method = rows_[entries_[k].row].method == row.method;
+      IL_CHECK(!same_shape || !same_method, row.path);
     }
   }
   by_lead_[""];
@@ -73,21 +68,20 @@ Router::Router(std::span<const Route> routes) : routes_(routes) {
   }
 }
 
-Router::Entry Router::Parse(const Route& route) {
-  IL_CHECK(route.path.starts_with('/'), route.path);
-  IL_CHECK(route.handler != nullptr, route.path);
-  Entry entry{.route = &route, .segments = {}, .lead = {}, .tail = 0, .literal = true};
+Router::Entry Router::Parse(const Row& row, std::size_t index) {
+  IL_CHECK(row.path.starts_with('/'), row.path);
+  Entry entry{.row = index, .segments = {}, .lead = {}, .tail = 0, .literal = true};
   int rests = 0;
   int leading = 0;  // literals before the first parameter
-  for (const std::string_view part : Split(route.path)) {
+  for (const std::string_view part : Split(row.path)) {
     if (!part.starts_with('{')) {
-      IL_CHECK(part.find_first_of("{}") == std::string_view::npos, route.path);
+      IL_CHECK(part.find_first_of("{}") == std::string_view::npos, row.path);
       entry.segments.push_back({Segment::Kind::kLiteral, part});
       entry.tail = entry.segments.size();
       if (entry.literal) ++leading;
       continue;
     }
-    IL_CHECK(part.ends_with('}'), route.path);
+    IL_CHECK(part.ends_with('}'), row.path);
     std::string_view name = part.substr(1, part.size() - 2);
     Segment::Kind kind = Segment::Kind::kOne;
     if (name.ends_with("...")) {
@@ -95,12 +89,12 @@ Router::Entry Router::Parse(const Route& route) {
       kind = Segment::Kind::kRest;
       ++rests;
     }
-    IL_CHECK(!name.empty(), route.path);
+    IL_CHECK(!name.empty(), row.path);
     entry.literal = false;
     entry.segments.push_back({kind, name});
   }
-  IL_CHECK(rests <= 1, route.path);
-  entry.lead = Lead(route.path, std::min(leading, kLeadMax));
+  IL_CHECK(rests <= 1, row.path);
+  entry.lead = Lead(row.path, std::min(leading, kLeadMax));
   return entry;
 }
 
@@ -170,7 +164,8 @@ const Router::Entries& Router::Candidates(std::string_view text) const {
   return by_lead_.at("");
 }
 
-Router::Match Router::FindAmong(const Entries& entries, Fit fit, Method method, const Path& path) {
+Router::Match Router::FindAmong(const Entries& entries, Fit fit, Method method,
+                                const Path& path) const {
   std::vector<Method> allowed;
   bool head = false;  // allowed, too
   const Entry* best = nullptr;
@@ -178,15 +173,14 @@ Router::Match Router::FindAmong(const Entries& entries, Fit fit, Method method, 
     if (HowFits(*entry, path) != fit) continue;
     if (best == nullptr) best = entry;
     if (MoreLiteral(*best, *entry)) break;  // what is less literal does not count
-    if (Serves(*entry->route, method)) {
+    const Row& row = rows_[entry->row];
+    if (Serves(row, method)) {
       return {.kind = Match::Kind::kFound,
-              .route = entry->route,
+              .row = entry->row,
               .params = Take(*entry, entry->literal ? path.segments : path.named)};
     }
-    head = head || TakesHead(*entry->route);
-    if (std::find(allowed.begin(), allowed.end(), entry->route->method) == allowed.end()) {
-      allowed.push_back(entry->route->method);
-    }
+    head = head || TakesHead(row);
+    if (std::ranges::find(allowed, row.method) == allowed.end()) allowed.push_back(row.method);
   }
   if (allowed.empty()) return {};
   std::sort(allowed.begin(), allowed.end());

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "http/route.h"
+#include "http/message.h"
 
 namespace interlock::http {
 
-// Finds the route of a request. Of several templates that fit a path the most literal one counts,
+// Finds the row of a request. Of several templates that fit a path the most literal one counts,
 // segment by segment from the left, whatever the order of the table; a method that it does not take
 // is not looked for among the others.
 //
@@ -22,10 +22,18 @@ namespace interlock::http {
 // is incomplete, not the path that is unknown.
 //
 // Immutable once built, so any thread may use it. Building fails a check on a malformed template
-// and on two routes that no request could tell apart.
+// and on two rows that no request could tell apart.
 class Router {
  public:
-  explicit Router(std::span<const Route> routes);
+  struct Row {
+    Method method;
+    // Segments are literal, "{name}" (one segment), or "{name...}" (one or more, slashes included;
+    // at most once per template). "/api/inbox/pokes/{id...}/ack". Must outlive the router.
+    std::string_view path;
+    bool is_upgrade = false;  // a WebSocket, which HEAD cannot ask for
+  };
+
+  explicit Router(std::vector<Row> rows);
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
@@ -37,21 +45,13 @@ class Router {
       kAddSlash,     // only parameters would follow: "/api/inbox" for "/api/inbox/{agent...}"
     };
     Kind kind = Kind::kNothing;
-    const Route* route = nullptr;  // of kFound
+    std::size_t row = 0;  // of kFound: its index
     std::vector<std::pair<std::string_view, std::string>> params = {};
     std::string allow = {};  // "GET, HEAD, POST"
   };
-  // HEAD finds the route of GET, unless that is a WebSocket.
+  // HEAD finds the row of GET, unless that is a WebSocket.
   // REQUIRES: `text` is a path, decoded and clean.
   Match Find(Method method, std::string_view text) const;
-
-  std::span<const Route> routes() const { return routes_; }
-
-  // The schema of the body that a route takes; nullptr when it takes none.
-  // REQUIRES: `route` is one of routes().
-  const json::Value* BodySchema(const Route& route) const {
-    return body_schemas_[static_cast<std::size_t>(&route - routes_.data())].get();
-  }
 
  private:
   struct Segment {
@@ -60,7 +60,7 @@ class Router {
     std::string_view text;  // the literal, or the name
   };
   struct Entry {
-    const Route* route;
+    std::size_t row;
     std::vector<Segment> segments;
     std::string_view lead;  // "/api/messages": what each path that fits begins with, see Lead()
     std::size_t tail;       // where the parameters begin that nothing literal follows
@@ -75,16 +75,15 @@ class Router {
   enum class Fit : std::uint8_t { kNone, kWhole, kIncomplete, kWithoutSlash };
   using Params = std::vector<std::pair<std::string_view, std::string>>;
 
-  static Entry Parse(const Route& route);
+  static Entry Parse(const Row& row, std::size_t index);
   static bool MoreLiteral(const Entry& a, const Entry& b);
   static Fit HowFits(const Entry& entry, const Path& path);
   const Entries& Candidates(std::string_view text) const;
   static Params Take(const Entry& entry, std::span<const std::string_view> path);
-  static Match FindAmong(const Entries& entries, Fit fit, Method method, const Path& path);
+  Match FindAmong(const Entries& entries, Fit fit, Method method, const Path& path) const;
 
-  std::span<const Route> routes_;
-  std::vector<std::shared_ptr<const json::Value>> body_schemas_;  // in the order of routes_
-  std::vector<Entry> entries_;                                    // most literal first
+  const std::vector<Row> rows_;
+  std::vector<Entry> entries_;  // most literal first
   // Of each lead: the entries that have it, or a beginning of it, in the same order.
   std::unordered_map<std::string_view, Entries> by_lead_;
 };

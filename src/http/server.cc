@@ -29,7 +29,6 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/mutex.h"
-#include "http/app.h"
 #include "http/session.h"
 
 namespace interlock::http {
@@ -76,8 +75,8 @@ std::string What(const std::exception_ptr& exception) {
 
 class Server::Impl {
  public:
-  Impl(const Router& router, App& app, Clock& clock, Options options)
-      : options_(options), context_{router, app, clock, options_.limits, unsent_bytes_} {
+  Impl(RequestHandler& handler, Logger& log, LimitedLog& events, Clock& clock, Options options)
+      : options_(options), context_{handler, log, events, clock, options_.limits, unsent_bytes_} {
     IL_CHECK(options_.io_threads > 0);
     for (int i = 0; i < options_.io_threads; ++i) loops_.emplace_back();
   }
@@ -179,7 +178,7 @@ class Server::Impl {
   // here is a bug or a lack of memory, and the connection is lost.
   void Escaped(const std::exception_ptr& exception) {
     if (!exception) return;
-    context_.app.log.Error("a connection ended by an exception", {{"what", What(exception)}});
+    context_.log.Error("a connection ended by an exception", {{"what", What(exception)}});
   }
 
   // Ends when the acceptor is closed, and for no other reason: after a failure, be it a lack of
@@ -191,8 +190,8 @@ class Server::Impl {
       try {
         if (!failure.empty()) {
           if (!accept_failing_.exchange(true)) {
-            context_.app.log.Warn("accepting connections fails; trying again until it works",
-                                  {{"what", failure}});
+            context_.log.Warn("accepting connections fails; trying again until it works",
+                              {{"what", failure}});
           }
           failure.clear();
           listener.rest.expires_after(kAcceptRest);
@@ -204,7 +203,7 @@ class Server::Impl {
         if (!error) {
           Admit(std::move(socket), listener.kind);
           if (accept_failing_.exchange(false)) {
-            context_.app.log.Info("accepting connections again");
+            context_.log.Info("accepting connections again");
           }
           continue;
         }
@@ -319,8 +318,9 @@ class Server::Impl {
   std::vector<std::thread> threads_;  // main's; each runs one of loops_
 };
 
-Server::Server(const Router& router, App& app, Clock& clock, Options options)
-    : impl_(std::make_unique<Impl>(router, app, clock, options)) {}
+Server::Server(RequestHandler& handler, Logger& log, LimitedLog& events, Clock& clock,
+               Options options)
+    : impl_(std::make_unique<Impl>(handler, log, events, clock, options)) {}
 Server::~Server() { IL_CHECK(impl_->joined()); }
 
 void Server::Listen(ListeningSocket socket) { impl_->Listen(std::move(socket)); }

@@ -4,13 +4,17 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "http/socket.h"
-#include "service/limits.h"
+
+namespace interlock {
+class LimitedLog;
+class Logger;
+}  // namespace interlock
 
 namespace interlock::http {
 
-struct App;
-class Router;
+class RequestHandler;
 
 // Accepts connections and serves them on a few io threads, each connection on one of them.
 //
@@ -25,8 +29,9 @@ class Server {
     int io_threads = 2;
   };
 
-  // All must outlive the server.
-  Server(const Router& router, App& app, Clock& clock, Options options);
+  // All must outlive the server. `events` gets a line for each refused connection, limited in
+  // number.
+  Server(RequestHandler& handler, Logger& log, LimitedLog& events, Clock& clock, Options options);
   ~Server();  // REQUIRES: never started, or joined
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "api/routes.h"
+#include "api/server_fixture.h"
 #include "base/log.h"
 #include "base/time_text.h"
-#include "http/routes.h"
-#include "http/server_fixture.h"
 #include "service/await.h"
 #include "testing/http_client.h"
 #include "testing/temp_db.h"
@@ -33,38 +33,40 @@ using testing::HttpAnswer;
 using testing::HttpClient;
 
 // Hands out a body that no socket buffer swallows, to clients that do not read it.
-boost::asio::awaitable<Result<Response>> Huge(App& /*app*/, Request& /*request*/) {
+boost::asio::awaitable<Result<Response>> Huge(api::App& /*app*/, api::Request& /*request*/) {
   Response response;
   response.body.assign(std::size_t{64} * 1024 * 1024, 'x');
   co_return response;
 }
-boost::asio::awaitable<Result<Response>> RefuseAtLength(App& /*app*/, Request& /*request*/) {
+boost::asio::awaitable<Result<Response>> RefuseAtLength(api::App& /*app*/,
+                                                        api::Request& /*request*/) {
   Response response;
   response.status = 409;
   response.body.assign(std::size_t{800} * 1024, 'x');
   co_return response;
 }
-boost::asio::awaitable<Result<Response>> EchoBody(App& /*app*/, Request& request) {
+boost::asio::awaitable<Result<Response>> EchoBody(api::App& /*app*/, api::Request& request) {
   Response response;
-  response.body = std::move(request.body);
+  response.body = std::move(request.sent.body);
   co_return response;
 }
 
 constexpr std::array kTestRoutes = {
-    Route{Method::kPost, "/echo", EchoBody, "The body comes back.", Access::kAnyone},
-    Route{Method::kPost, "/refuse", RefuseAtLength, "Refuses at length.", Access::kAnyone},
-    Route{Method::kGet, "/huge", Huge, "More than a socket holds.", Access::kAnyone},
+    api::Route{Method::kPost, "/echo", EchoBody, "The body comes back.", api::Access::kAnyone},
+    api::Route{Method::kPost, "/refuse", RefuseAtLength, "Refuses at length.",
+               api::Access::kAnyone},
+    api::Route{Method::kGet, "/huge", Huge, "More than a socket holds.", api::Access::kAnyone},
 };
 
 // Also on a Unix socket; /health waits for the database.
-class ServerTest : public RunningServerTest {
+class ServerTest : public api::RunningServerTest {
  public:
   ~ServerTest() override { Stop(); }
 
  protected:
   ServerTest() {
-    for (const Route& route : Routes()) routes_.push_back(route);
-    for (const Route& route : kTestRoutes) routes_.push_back(route);
+    for (const api::Route& route : api::Routes()) routes_.push_back(route);
+    for (const api::Route& route : kTestRoutes) routes_.push_back(route);
     limits_.linger_timeout = milliseconds(200);
   }
 
@@ -89,7 +91,7 @@ class ServerTest : public RunningServerTest {
   }
 
   testing::TempDir directory_;
-  std::vector<Route> routes_;
+  std::vector<api::Route> routes_;
 };
 
 TEST_F(ServerTest, ServesTcpAndUnixSocketAlike) {

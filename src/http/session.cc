@@ -15,9 +15,7 @@
 #include "base/check.h"
 #include "base/limited_log.h"
 #include "base/log.h"
-#include "http/app.h"
-#include "http/dispatch.h"
-#include "http/metrics.h"
+#include "http/request_handler.h"
 #include "http/request_id.h"
 #include "http/websocket.h"
 
@@ -102,7 +100,7 @@ asio::awaitable<void> Session::Run() {
     taken.request.watch_peer = [this] { WatchPeer(); };
     taken.request.id = RequestIdOf(taken.request.headers);
     std::string id = taken.request.id;
-    Response response = co_await Dispatch(context_.router, context_.app, taken.request);
+    Response response = co_await context_.handler.Answer(taken.request);
     StopWatching();
     // What follows may last, and needs nothing of it. To assign would leave texts their memory.
     (void)std::exchange(taken.request, Request());
@@ -135,16 +133,16 @@ Response Session::Refusal(const Error& error) {
   Response refusal = ErrorResponse(error);
   const std::string id = NewRequestId();
   refusal.headers.Add(std::string(kRequestIdField), id);
-  context_.app.metrics.Record(nullptr, Method::kOther, refusal.status, Duration::zero());
-  context_.app.log.Debug("refused a connection or what came on it",
-                         {{"request_id", id}, {"status", refusal.status}, {"error", error}});
+  context_.handler.OnRefusal(refusal.status);
+  context_.log.Debug("refused a connection or what came on it",
+                     {{"request_id", id}, {"status", refusal.status}, {"error", error}});
   return refusal;
 }
 
 asio::awaitable<void> Session::Refuse() {
   co_await asio::this_coro::throw_if_cancelled(false);
   const Response refusal = Refusal(NoRoom());
-  context_.app.events.Info("connection refused, too many are open", {{"peer", peer_.address}});
+  context_.events.Info("connection refused, too many are open", {{"peer", peer_.address}});
   const bool written = co_await Answer(refusal, Method::kOther, Persistence::kClose);
   if (written) co_await Linger();
   Close();

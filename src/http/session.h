@@ -13,22 +13,28 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "http/message.h"
 #include "http/request_reader.h"
-#include "http/router.h"
-#include "service/limits.h"
+
+namespace interlock {
+class LimitedLog;
+class Logger;
+}  // namespace interlock
 
 namespace interlock::http {
 
+class RequestHandler;
 class WebSocket;
 
 using Socket = boost::asio::generic::stream_protocol::socket;  // TCP and Unix alike
 
 // What all sessions share; outlives them.
 struct SessionContext {
-  const Router& router;
-  App& app;
+  RequestHandler& handler;
+  Logger& log;
+  LimitedLog& events;  // refused connections, limited in number
   Clock& clock;
   const Limits& limits;
   std::atomic<std::size_t>& unsent_bytes;  // of the bodies that sessions are about to send

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "service/limits.h"
+#include "base/limits.h"
 
 namespace interlock::http {
 

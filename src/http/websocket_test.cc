@@ -20,11 +20,11 @@
 #include <thread>
 #include <vector>
 
+#include "api/app.h"
+#include "api/route.h"
+#include "api/server_fixture.h"
 #include "base/mutex.h"
-#include "http/app.h"
 #include "http/handshake.h"
-#include "http/route.h"
-#include "http/server_fixture.h"
 #include "testing/random.h"
 #include "testing/seeded_random.h"
 #include "testing/temp_db.h"
@@ -151,8 +151,8 @@ class Conversation final : public Upgrade {
 
 Script* g_script = nullptr;  // of the test that runs; a handler has no other way to it
 
-asio::awaitable<Result<Response>> Talk(App& /*app*/, Request& request) {
-  auto key = HandshakeKey(request);
+asio::awaitable<Result<Response>> Talk(api::App& /*app*/, api::Request& request) {
+  auto key = HandshakeKey(request.sent);
   if (!key.ok()) co_return HandshakeRefusal(key.error());
   Response response;
   response.upgrade = std::make_shared<Conversation>(*key, *g_script);
@@ -160,14 +160,14 @@ asio::awaitable<Result<Response>> Talk(App& /*app*/, Request& request) {
 }
 
 constexpr std::array kRoutes = {
-    Route{.method = Method::kGet,
-          .path = "/talk",
-          .handler = Talk,
-          .summary = "Says what it is told."},
+    api::Route{.method = Method::kGet,
+               .path = "/talk",
+               .handler = Talk,
+               .summary = "Says what it is told."},
 };
 
 // A real server whose WebSockets say what the test tells them.
-class WebSocketTest : public RunningServerTest {
+class WebSocketTest : public api::RunningServerTest {
  public:
   ~WebSocketTest() override {
     Stop();

@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "base/secret.h"
 #include "domain/agent.h"
 #include "domain/reservation.h"
-#include "service/limits.h"
 #include "service/signs_of_life.h"
 
 namespace interlock::service {

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "domain/planning.h"
-#include "service/limits.h"
 
 namespace interlock::service {
 

@@ -13,12 +13,12 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "db/connection.h"
 #include "domain/event.h"
 #include "domain/reservation.h"
 #include "glob/budget.h"
-#include "service/limits.h"
 #include "service/wait_queue.h"
 
 namespace interlock::service {

@@ -7,10 +7,10 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "base/secret.h"
 #include "domain/window.h"
-#include "service/limits.h"
 
 namespace interlock::service {
 

@@ -9,13 +9,13 @@
 #include <string_view>
 
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "db/sqlite/database.h"
 #include "db/sqlite/fault_vfs.h"
 #include "service/agents.h"
 #include "service/commit_signal.h"
 #include "service/feed.h"
-#include "service/limits.h"
 #include "service/mail.h"
 #include "service/mailbox.h"
 #include "service/reservations.h"

@@ -10,7 +10,7 @@ from tree import Tree, blank, functions
 CLEAN = {
     "ARCHITECTURE.md": (
         "# Map\n\n## Direction of dependencies\n\n```\n"
-        "http  service, auth, domain, json\napps  everything\n```\n"
+        "api  http, service, auth, domain, json\napps  everything\n```\n"
     ),
     "README.md": "# Fixture\n\nSee [the guide](docs/guide.md#first-steps).\n",
     "docs/guide.md": (
@@ -24,9 +24,9 @@ CLEAN = {
     ),
     "src/base/clock_test.cc": '#include "base/clock.h"\n#include "testing/fake_clock.h"\n',
     "src/base/CMakeLists.txt": "il_library(il_base SOURCES clock.cc clock_test.cc)\n",
-    "src/http/README.md": "HTTP.\n",
-    "src/http/routes.h": (
-        '#pragma once\n#include <boost/beast/http.hpp>\n\n#include "service/use.h"\n'
+    "src/api/README.md": "HTTP.\n",
+    "src/api/routes.h": (
+        '#pragma once\n#include <boost/asio/awaitable.hpp>\n\n#include "service/use.h"\n'
         'inline constexpr auto kHealth = "/health";\nconstexpr auto kItem = "/api/items/{id}";\n'
     ),
 }
@@ -34,8 +34,8 @@ CLEAN = {
 # Rule → breaches: (files that differ from CLEAN, where it must be reported, part of the message).
 BREACHES = {
     rules.include_direction: [
-        ({"src/base/clock.h": '#pragma once\n#include "http/routes.h"\n'}, "src/base/clock.h:2",
-         "base may not use http"),
+        ({"src/base/clock.h": '#pragma once\n#include "api/routes.h"\n'}, "src/base/clock.h:2",
+         "base may not use api"),
         ({"src/db/a.h": '#pragma once\n\n#include "db/sqlite/b.h"\n'}, "src/db/a.h:3",
          "db may not use db/sqlite"),
         ({"src/kernel/a.h": '#include "service/b.h"\n'}, "src/kernel/a.h:1", "may not use service"),
@@ -44,23 +44,24 @@ BREACHES = {
         ({"src/novel/a.h": "#pragma once\n"}, "src/novel/a.h:1", "novel is not in MAY_USE"),
     ],
     rules.dependency_list: [
-        ({"ARCHITECTURE.md": "## Direction of dependencies\n\nhttp  service, auth\n"},
-         "ARCHITECTURE.md:3", "http may use auth, domain, json, service"),
+        ({"ARCHITECTURE.md": "## Direction of dependencies\n\napi  service, auth\n"},
+         "ARCHITECTURE.md:3", "api may use auth, domain, http, json, service"),
         ({"ARCHITECTURE.md": "## Direction of dependencies\n\napps  everything\n"},
-         "ARCHITECTURE.md:1", "the dependencies of http are not listed"),
-        ({"ARCHITECTURE.md": "## Direction of dependencies\n\nnovel, http  nothing\n"},
+         "ARCHITECTURE.md:1", "the dependencies of api are not listed"),
+        ({"ARCHITECTURE.md": "## Direction of dependencies\n\nnovel, api  nothing\n"},
          "ARCHITECTURE.md:3", "src/novel does not exist"),
         ({"src/json/README.md": "JSON.\n", "src/json/a.h": "#pragma once\n",
-          "src/http/a_test.cc": '#include "json/a.h"\n'},
-         "tests/tidy/rules.py:1", "http may use json, and does not"),
+          "src/api/a_test.cc": '#include "json/a.h"\n'},
+         "tests/tidy/rules.py:1", "api may use json, and does not"),
     ],
     rules.foreign_doors: [
         ({"src/db/a.cc": "#include <sqlite3.h>\n"}, "src/db/a.cc:1", "db/sqlite only"),
         ({"apps/a.cc": "\n#include <boost/json.hpp>\n"}, "apps/a.cc:2", "json only"),
-        ({"src/http/a.h": "#include <boost/describe/class.hpp>\n"}, "src/http/a.h:1", "json only"),
+        ({"src/api/a.h": "#include <boost/describe/class.hpp>\n"}, "src/api/a.h:1", "json only"),
         ({"src/service/a.h": "#include <boost/beast/core.hpp>\n"}, "src/service/a.h:1",
          "http only"),
-        ({"src/db/a.cc": "#include <boost/asio.hpp>\n"}, "src/db/a.cc:1", "http, service only"),
+        ({"src/db/a.cc": "#include <boost/asio.hpp>\n"}, "src/db/a.cc:1",
+         "api, http, service only"),
         ({"src/base/clock.h": "#include <boost/config.hpp>\n"}, "src/base/clock.h:1", "no Boost"),
     ],
     rules.line_length: [
@@ -93,43 +94,43 @@ BREACHES = {
         ({"src/base/clocks_test.cc": "\n"}, "src/base/clocks_test.cc:1", "tests nothing"),
     ],
     rules.folder_readmes: [
-        ({"src/http/README.md": None}, "src/http/README.md:1", "is missing"),
-        ({"src/http/README.md": "line\n" * 16}, "src/http/README.md:16", "at most 15"),
+        ({"src/api/README.md": None}, "src/api/README.md:1", "is missing"),
+        ({"src/api/README.md": "line\n" * 16}, "src/api/README.md:16", "at most 15"),
         ({"src/stray.h": "#pragma once\n"}, "src/stray.h:1", "put it in a folder"),
     ],
     rules.banned_calls: [
-        ({"src/http/a.cc": "auto t = std::chrono::system_clock::now();\n"}, "src/http/a.cc:1",
+        ({"src/api/a.cc": "auto t = std::chrono::system_clock::now();\n"}, "src/api/a.cc:1",
          "take a Clock&"),
-        ({"src/http/a.cc": "auto t = steady_clock::now();\n"}, "src/http/a.cc:1", "a Clock&"),
-        ({"src/http/a.cc": "\nlong t = time(nullptr);\n"}, "src/http/a.cc:2", "a Clock&"),
-        ({"src/http/a.cc": "int n = rand();\n"}, "src/http/a.cc:1", "rand is banned"),
-        ({"src/http/a.cc": "std::random_device d;\n"}, "src/http/a.cc:1", "random_device"),
-        ({"src/http/a.cc": 'auto* e = getenv("A");\n'}, "src/http/a.cc:1", "as an argument"),
-        ({"src/http/a.cc": "std::cout << 1;\n"}, "src/http/a.cc:1", "std::cout is banned"),
+        ({"src/api/a.cc": "auto t = steady_clock::now();\n"}, "src/api/a.cc:1", "a Clock&"),
+        ({"src/api/a.cc": "\nlong t = time(nullptr);\n"}, "src/api/a.cc:2", "a Clock&"),
+        ({"src/api/a.cc": "int n = rand();\n"}, "src/api/a.cc:1", "rand is banned"),
+        ({"src/api/a.cc": "std::random_device d;\n"}, "src/api/a.cc:1", "random_device"),
+        ({"src/api/a.cc": 'auto* e = getenv("A");\n'}, "src/api/a.cc:1", "as an argument"),
+        ({"src/api/a.cc": "std::cout << 1;\n"}, "src/api/a.cc:1", "std::cout is banned"),
         ({"src/base/clock_test.cc": "std::this_thread::sleep_for(1s);\n"},
          "src/base/clock_test.cc:1", "FakeClock"),
-        ({"src/http/a.cc": "a = b ? co_await F() : co_await G();\n"}, "src/http/a.cc:1",
+        ({"src/api/a.cc": "a = b ? co_await F() : co_await G();\n"}, "src/api/a.cc:1",
          "both sides"),
-        ({"src/http/a.cc": "a = b ? c\n  : co_await G();\n"}, "src/http/a.cc:2", "both sides"),
-        ({"src/http/a.cc": "auto* t = gmtime(&s);\n"}, "src/http/a.cc:1", "time_text"),
-        ({"src/http/a.cc": "sprintf(b, f);\n"}, "src/http/a.cc:1", "sprintf"),
-        ({"src/http/a.cc": "assert(a);\n"}, "src/http/a.cc:1", "IL_CHECK"),
-        ({"src/http/a.cc": "std::abort();\n"}, "src/http/a.cc:1", "IL_CHECK or Error"),
+        ({"src/api/a.cc": "a = b ? c\n  : co_await G();\n"}, "src/api/a.cc:2", "both sides"),
+        ({"src/api/a.cc": "auto* t = gmtime(&s);\n"}, "src/api/a.cc:1", "time_text"),
+        ({"src/api/a.cc": "sprintf(b, f);\n"}, "src/api/a.cc:1", "sprintf"),
+        ({"src/api/a.cc": "assert(a);\n"}, "src/api/a.cc:1", "IL_CHECK"),
+        ({"src/api/a.cc": "std::abort();\n"}, "src/api/a.cc:1", "IL_CHECK or Error"),
     ],
     rules.project_is_read_once: [
-        ({"src/http/a.cc": 'auto p = request.Query("project");\n'}, "src/http/a.cc:1",
+        ({"src/api/a.cc": 'auto p = request.Query("project");\n'}, "src/api/a.cc:1",
          "Request::project"),
-        ({"src/http/a.cc": '\nreturn request.Param("project");\n'}, "src/http/a.cc:2",
+        ({"src/api/a.cc": '\nreturn request.Param("project");\n'}, "src/api/a.cc:2",
          "Request::project"),
     ],
     rules.slugs_are_fixed: [
-        ({"src/http/a.cc": 'return Error(c, m)\n    .WithSlug(fmt::format("no {}", x));\n'},
-         "src/http/a.cc:2", "takes a literal"),
-        ({"src/http/a.cc": "return Error(c, m).WithSlug(slug);\n"}, "src/http/a.cc:1",
+        ({"src/api/a.cc": 'return Error(c, m)\n    .WithSlug(fmt::format("no {}", x));\n'},
+         "src/api/a.cc:2", "takes a literal"),
+        ({"src/api/a.cc": "return Error(c, m).WithSlug(slug);\n"}, "src/api/a.cc:1",
          "takes a literal"),
-        ({"src/http/a.cc": 'return Error(c, m).WithSlug(b ? "x" : slug);\n'}, "src/http/a.cc:1",
+        ({"src/api/a.cc": 'return Error(c, m).WithSlug(b ? "x" : slug);\n'}, "src/api/a.cc:1",
          "takes a literal"),
-        ({"src/http/a.cc": 'return Error(c, m).WithSlug("x" + slug);\n'}, "src/http/a.cc:1",
+        ({"src/api/a.cc": 'return Error(c, m).WithSlug("x" + slug);\n'}, "src/api/a.cc:1",
          "takes a literal"),
     ],
     rules.leftovers: [
