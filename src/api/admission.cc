@@ -40,10 +40,10 @@ Result<std::string_view> IdentityField(const Headers& headers, std::string_view 
 
 Result<Admitted> Admit(const Route& route, App& app, const Request& request) {
   if (route.access == Access::kAnyone) return Admitted();
-  using Door = auth::Knock::Door;
+  using Channel = auth::RequestFacts::Channel;
   const Headers& headers = request.sent.headers;
-  const auth::Knock knock{
-      .door = request.sent.peer.kind == Peer::Kind::kUnix ? Door::kUnix : Door::kTcp,
+  const auth::RequestFacts facts{
+      .channel = request.sent.peer.kind == Peer::Kind::kUnix ? Channel::kUnix : Channel::kTcp,
       .address = request.sent.peer.address,
       .authorization = Field(headers, "Authorization"),
       .host = Field(headers, "Host"),
@@ -53,7 +53,7 @@ Result<Admitted> Admit(const Route& route, App& app, const Request& request) {
       .agent_id = headers.Find("X-Agent-ID").value_or(""),
   };
   const std::shared_ptr<const auth::Keyring> keys = app.keys.Get();
-  IL_TRY(auth::Caller caller, auth::Admit(knock, *keys, app.access));
+  IL_TRY(auth::Caller caller, auth::Admit(facts, *keys, app.access));
   IL_TRY_VOID(IdentityField(headers, "X-Agent-ID"));
   IL_TRY(const std::string_view token, IdentityField(headers, "X-Agent-Token"));
   return Admitted{.caller = std::move(caller), .token = token};

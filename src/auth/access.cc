@@ -46,14 +46,14 @@ Result<std::string_view> BearerKey(std::string_view field) {
   const std::size_t end = std::min(text.find_first_of(kBlank), text.size());
   if (Lower(text.substr(0, end)) != "bearer") {
     return Unauthorized(
-        "The Authorization field is not 'Bearer <key>'; write it so, or leave it "
-        "out on this machine.");
+        "The Authorization field is not 'Bearer <key>'; correct it, or omit it "
+        "on this machine.");
   }
   const std::string_view key = Trim(text.substr(end));
   if (key.empty()) {
     return Unauthorized(
-        "The Authorization field holds no key after 'Bearer'; add the key, or "
-        "leave the field out on this machine.");
+        "The Authorization field has no key after 'Bearer'; add the key, or "
+        "omit the field on this machine.");
   }
   return key;
 }
@@ -61,7 +61,7 @@ Result<std::string_view> BearerKey(std::string_view field) {
 // Returns nullopt if the request has no credentials.
 Result<std::optional<Caller>> AdmitByKey(const HeaderField& field, const Keyring& keyring) {
   if (field.count > 1) {
-    return Unauthorized("There is more than one Authorization field; send one.");
+    return Unauthorized("The request has more than one Authorization field; send one.");
   }
   if (field.count == 0 || Trim(field.first).empty()) return std::optional<Caller>();
   IL_TRY(const std::string_view key, BearerKey(field.first));
@@ -69,7 +69,7 @@ Result<std::optional<Caller>> AdmitByKey(const HeaderField& field, const Keyring
   auto project = keyring.FindDigest(digest);
   if (!project) {
     return Unauthorized(
-        "The key is not in the keys file; look for a typing error, or make a key "
+        "The key is not in the keys file; check its spelling, or create a key "
         "with 'intermute init' and reload the server (SIGHUP).");
   }
   return Caller{.mode = Caller::Mode::kKey, .project = *std::move(project), .key = digest};
@@ -92,9 +92,9 @@ bool ForwardedFromHereOnly(const HeaderField& field) {
   }
 }
 
-bool IsFromThisMachine(const Knock& knock) {
-  if (!ForwardedFromHereOnly(knock.forwarded_for)) return false;
-  return knock.door == Knock::Door::kUnix || IsLoopbackAddress(knock.address);
+bool IsFromThisMachine(const RequestFacts& facts) {
+  if (!ForwardedFromHereOnly(facts.forwarded_for)) return false;
+  return facts.channel == RequestFacts::Channel::kUnix || IsLoopbackAddress(facts.address);
 }
 
 // ---- Web pages ----
@@ -143,66 +143,66 @@ Result<void> RefuseForeignOrigin(const HeaderField& origin, const std::optional<
   if (origin.count == 0) return {};
   const auto own = ParseOrigin(Trim(origin.first));
   if (origin.count == 1 && own && own == host) return {};
-  return ForbiddenOrigin(fmt::format(
-      "The origin '{}' is not this server's own, and without a key web pages of other origins "
-      "are refused; send a key (Authorization: Bearer <key>), or no Origin field.",
-      Trim(origin.first)));
+  return ForbiddenOrigin(
+      fmt::format("The origin '{}' is not this server, and web pages of other origins need a key; "
+                  "send a key (Authorization: Bearer <key>), or no Origin field.",
+                  Trim(origin.first)));
 }
 
 // A page can make its own name resolve to this machine (DNS rebinding); Host contains that name.
 Result<void> RefuseForeignHost(const HeaderField& field, const std::optional<Authority>& host) {
   if (field.count == 0) return {};  // HTTP/1.0, which no browser uses
   if (field.count == 1 && host && IsLoopbackHost(host->host)) return {};
-  return ForbiddenOrigin(fmt::format(
-      "The host '{}' is not a name of this machine; call the server as 127.0.0.1, [::1] or "
-      "localhost, or send a key (Authorization: Bearer <key>).",
-      Trim(field.first)));
+  return ForbiddenOrigin(
+      fmt::format("The host '{}' is not a name of this machine; use 127.0.0.1, [::1] or "
+                  "localhost, or send a key (Authorization: Bearer <key>).",
+                  Trim(field.first)));
 }
 
 // Some requests of a page, such as those for images, have no Origin.
 Result<void> RefuseForeignFetch(const HeaderField& site) {
   if (site.count == 0) return {};  // not a browser
-  const std::string said = Lower(Trim(site.first));
-  if (site.count == 1 && (said == "same-origin" || said == "none")) return {};
+  const std::string value = Lower(Trim(site.first));
+  if (site.count == 1 && (value == "same-origin" || value == "none")) return {};
   return ForbiddenOrigin(
-      "A page of another site asked for this, and without a key that is refused; send a key "
-      "(Authorization: Bearer <key>), or open the address by itself.");
+      "The request comes from a page of another site and needs a key; send a key "
+      "(Authorization: Bearer <key>), or open the address directly.");
 }
 
-Result<void> RefuseWebPages(const Knock& knock, bool from_here) {
-  const auto host = ParseAuthority(Trim(knock.host.first));
+Result<void> RefuseWebPages(const RequestFacts& facts, bool from_here) {
+  const auto host = ParseAuthority(Trim(facts.host.first));
   // A request from another machine, which only --insecure admits, uses another name for the server.
-  if (from_here) IL_TRY_VOID(RefuseForeignHost(knock.host, host));
-  IL_TRY_VOID(RefuseForeignOrigin(knock.origin, host));
-  return RefuseForeignFetch(knock.fetch_site);
+  if (from_here) IL_TRY_VOID(RefuseForeignHost(facts.host, host));
+  IL_TRY_VOID(RefuseForeignOrigin(facts.origin, host));
+  return RefuseForeignFetch(facts.fetch_site);
 }
 
-Result<Caller> AdmitWithoutKey(const Knock& knock, bool from_here, const Keyring& keyring,
+Result<Caller> AdmitWithoutKey(const RequestFacts& facts, bool from_here, const Keyring& keyring,
                                const AccessRules& rules) {
   if (!rules.insecure && !from_here) {
     return Unauthorized(
         "A request from another machine needs a key; send the field "
-        "'Authorization: Bearer <key>' with one that 'intermute init' made.");
+        "'Authorization: Bearer <key>' with a key from 'intermute init'.");
   }
   if (keyring.local_policy() == LocalPolicy::kKeyNeeded) {
     return Unauthorized(
-        "The keys file wants a key from this machine too; send the field "
+        "The keys file requires a key from this machine too; send the field "
         "'Authorization: Bearer <key>'.");
   }
-  IL_TRY_VOID(RefuseWebPages(knock, from_here));
+  IL_TRY_VOID(RefuseWebPages(facts, from_here));
   return Caller{.mode = Caller::Mode::kLocal};
 }
 
 }  // namespace
 
-Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRules& rules) {
-  IL_TRY(auto by_key, AdmitByKey(knock.authorization, keyring));
-  const bool from_here = IsFromThisMachine(knock);
+Result<Caller> Admit(const RequestFacts& facts, const Keyring& keyring, const AccessRules& rules) {
+  IL_TRY(auto by_key, AdmitByKey(facts.authorization, keyring));
+  const bool from_here = IsFromThisMachine(facts);
   auto admitted = by_key ? Result<Caller>(*std::move(by_key))
-                         : AdmitWithoutKey(knock, from_here, keyring, rules);
+                         : AdmitWithoutKey(facts, from_here, keyring, rules);
   IL_TRY(Caller caller, std::move(admitted));
   caller.from_here = from_here;
-  caller.agent = Trim(knock.agent_id);
+  caller.agent = Trim(facts.agent_id);
   if (!caller.agent.empty()) caller.identity = Caller::Identity::kClaimed;
   return caller;
 }
@@ -215,8 +215,8 @@ Result<Caller> WithToken(Caller caller, std::string_view agent, std::string_view
   if (claims && claimed != agent && !NamesItself(caller, claimed)) {
     return Error(
                Errc::kForbidden,
-               fmt::format("The X-Agent-Token is that of agent '{}', and X-Agent-ID names another "
-                           "one; send your own id, or leave X-Agent-ID out.",
+               fmt::format("The X-Agent-Token belongs to agent '{}', but X-Agent-ID names another "
+                           "agent; send your own id, or omit X-Agent-ID.",
                            agent))
         .WithSlug("agent identity mismatch");
   }
@@ -239,9 +239,9 @@ Result<void> MayActAs(const Caller& caller, std::string_view agent, const Access
   if (!rules.require_agent_token) return {};
   if (caller.identity == Caller::Identity::kProved && caller.agent == agent) return {};
   return Error(Errc::kForbidden,
-               fmt::format("The request is in the name of agent '{}' without that agent's token, "
-                           "which this server requires (--require-agent-token); write in your own "
-                           "name, with your own token as X-Agent-Token.",
+               fmt::format("The request acts for agent '{}' without that agent's token, which this "
+                           "server requires (--require-agent-token); act for your own agent, and "
+                           "send its token as X-Agent-Token.",
                            agent))
       .WithSlug("agent_token_required");
 }

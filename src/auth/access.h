@@ -19,9 +19,9 @@ struct HeaderField {
 };
 
 // The facts of a request that the decision needs.
-struct Knock {
-  enum class Door : std::uint8_t { kTcp, kUnix };
-  Door door = Door::kTcp;
+struct RequestFacts {
+  enum class Channel : std::uint8_t { kTcp, kUnix };
+  Channel channel = Channel::kTcp;
   std::string_view address = {};  // of the peer: "127.0.0.1", "::1"; empty on a Unix socket
 
   HeaderField authorization = {};
@@ -55,7 +55,7 @@ struct AccessRules {
 //
 // Caller::from_here is the result of the test in (2), with or without a key. The caller's agent is
 // the claim of X-Agent-ID; WithToken() adds the identity that a token proves.
-Result<Caller> Admit(const Knock& knock, const Keyring& keyring, const AccessRules& rules);
+Result<Caller> Admit(const RequestFacts& facts, const Keyring& keyring, const AccessRules& rules);
 
 // Returns the caller after its X-Agent-Token was found to belong to `agent`: the token supplies the
 // identity. 403 if X-Agent-ID claims an agent with another id and name. An unknown token is

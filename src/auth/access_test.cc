@@ -24,22 +24,27 @@ Keyring Ring(std::string_view yaml = kKeys) { return Keyring::Parse(yaml).value(
 HeaderField Field(std::string_view value) { return {.count = 1, .first = value}; }
 
 // A plain request of a local tool.
-Knock Local() {
-  return {.door = Knock::Door::kTcp, .address = "127.0.0.1", .host = Field("127.0.0.1:7338")};
+RequestFacts Local() {
+  return {.channel = RequestFacts::Channel::kTcp,
+          .address = "127.0.0.1",
+          .host = Field("127.0.0.1:7338")};
 }
-Knock Remote() {
-  return {.door = Knock::Door::kTcp, .address = "10.1.2.3", .host = Field("10.0.0.1:7338")};
+RequestFacts Remote() {
+  return {.channel = RequestFacts::Channel::kTcp,
+          .address = "10.1.2.3",
+          .host = Field("10.0.0.1:7338")};
 }
 
 // "local", "key <project>", or the slug of the refusal.
-std::string Decide(const Knock& knock, const Keyring& keyring, const AccessRules& rules = {}) {
-  const auto caller = Admit(knock, keyring, rules);
+std::string Decide(const RequestFacts& facts, const Keyring& keyring,
+                   const AccessRules& rules = {}) {
+  const auto caller = Admit(facts, keyring, rules);
   if (!caller.ok()) return std::string(caller.error().slug());
   if (caller->mode == Caller::Mode::kKey) return "key " + caller->project;
   EXPECT_EQ(caller->project, "");
   return "local";
 }
-std::string Decide(const Knock& knock) { return Decide(knock, Ring()); }
+std::string Decide(const RequestFacts& facts) { return Decide(facts, Ring()); }
 
 // ---- Every combination of the facts, each value marked with what it means ----
 
@@ -49,7 +54,7 @@ struct Fact {
 };
 
 struct PeerFact {
-  Knock::Door door;
+  RequestFacts::Channel channel;
   std::string_view address;
   bool here;
 };
@@ -72,12 +77,12 @@ TEST(AccessTest, EveryCombinationOfFactsIsDecidedAsTheRulesSay) {
                                   {Field("Bearer alpha"), kGood},
                                   {Field("Bearer wrong"), kBad},
                                   {{.count = 2, .first = "Bearer alpha"}, kBad}};
-  const std::vector<PeerFact> peers = {{Knock::Door::kTcp, "127.0.0.1", true},
-                                       {Knock::Door::kTcp, "::1", true},
-                                       {Knock::Door::kUnix, "", true},
-                                       {Knock::Door::kTcp, "192.168.0.7", false},
-                                       {Knock::Door::kTcp, "2001:db8::1", false},
-                                       {Knock::Door::kTcp, "", false}};
+  const std::vector<PeerFact> peers = {{RequestFacts::Channel::kTcp, "127.0.0.1", true},
+                                       {RequestFacts::Channel::kTcp, "::1", true},
+                                       {RequestFacts::Channel::kUnix, "", true},
+                                       {RequestFacts::Channel::kTcp, "192.168.0.7", false},
+                                       {RequestFacts::Channel::kTcp, "2001:db8::1", false},
+                                       {RequestFacts::Channel::kTcp, "", false}};
   const std::vector<Fact> forwards = {
       {{}, kAbsent}, {Field("127.0.0.1"), kGood}, {Field("203.0.113.9"), kBad}, {Field(""), kBad}};
   const std::vector<Fact> hosts = {{{}, kAbsent},
@@ -104,14 +109,14 @@ TEST(AccessTest, EveryCombinationOfFactsIsDecidedAsTheRulesSay) {
                 const bool own = origin.count == 1 && host.field.count >= 1 &&
                                  origin.first == "http://" + std::string(host.field.first);
                 const Fact origin_fact{origin, origin.count == 0 ? kAbsent : own ? kGood : kBad};
-                const Knock knock{.door = peer.door,
-                                  .address = peer.address,
-                                  .authorization = key.field,
-                                  .host = host.field,
-                                  .origin = origin,
-                                  .forwarded_for = forwarded.field};
+                const RequestFacts facts{.channel = peer.channel,
+                                         .address = peer.address,
+                                         .authorization = key.field,
+                                         .host = host.field,
+                                         .origin = origin,
+                                         .forwarded_for = forwarded.field};
                 const AccessRules rules{.insecure = insecure};
-                EXPECT_EQ(Decide(knock, keyring, rules),
+                EXPECT_EQ(Decide(facts, keyring, rules),
                           Expected(key, peer, forwarded, host, origin_fact, policy, rules))
                     << "key=" << key.field.first << " peer=" << peer.address
                     << " forwarded=" << forwarded.field.first << " host=" << host.field.first
@@ -163,31 +168,31 @@ TEST(AccessTest, TheKeyMayBeWrittenAsHttpAllows) {
       {"Bearer f44e64e75f3948e9f73f8dfa94721c4ce8cbb4f265c4790c702b2d41cfbf2753", "unauthorized"},
   };
   for (const auto& c : kCases) {
-    for (Knock knock : {Local(), Remote()}) {
-      knock.authorization = Field(c.field);
-      EXPECT_EQ(Decide(knock), c.decision) << c.field.substr(0, 60);
+    for (RequestFacts facts : {Local(), Remote()}) {
+      facts.authorization = Field(c.field);
+      EXPECT_EQ(Decide(facts), c.decision) << c.field.substr(0, 60);
     }
   }
 }
 
 TEST(AccessTest, ABlankAuthorizationIsNone) {
   for (const char* blank : {"", " ", "\t"}) {
-    Knock knock = Local();
-    knock.authorization = Field(blank);
-    EXPECT_EQ(Decide(knock), "local");
-    knock = Remote();
-    knock.authorization = Field(blank);
-    EXPECT_EQ(Decide(knock), "unauthorized");
+    RequestFacts facts = Local();
+    facts.authorization = Field(blank);
+    EXPECT_EQ(Decide(facts), "local");
+    facts = Remote();
+    facts.authorization = Field(blank);
+    EXPECT_EQ(Decide(facts), "unauthorized");
   }
 }
 
 TEST(AccessTest, AKeyNeedsNoLocalOriginOrHost) {
-  Knock knock = Local();
-  knock.authorization = Field("Bearer alpha");
-  knock.host = Field("intermute.example");
-  knock.origin = Field("https://dashboard.example");
-  knock.forwarded_for = Field("203.0.113.9");
-  EXPECT_EQ(Decide(knock), "key dev");
+  RequestFacts facts = Local();
+  facts.authorization = Field("Bearer alpha");
+  facts.host = Field("intermute.example");
+  facts.origin = Field("https://dashboard.example");
+  facts.forwarded_for = Field("203.0.113.9");
+  EXPECT_EQ(Decide(facts), "key dev");
 }
 
 TEST(AccessTest, LoopbackIsWhatTheKernelNeverRoutes) {
@@ -246,17 +251,17 @@ TEST(AccessTest, ForwardedRequestsAreLocalOnlyWhenEveryHopWasHere) {
       {"for=127.0.0.1", "unauthorized"},
   };
   for (const auto& c : kCases) {
-    Knock knock = Local();
-    knock.forwarded_for = Field(c.field);
-    EXPECT_EQ(Decide(knock), c.decision) << c.field;
-    knock.door = Knock::Door::kUnix;
-    knock.address = "";
-    EXPECT_EQ(Decide(knock), c.decision) << "unix " << c.field;
-    knock = Remote();
-    knock.forwarded_for = Field(c.field);
-    EXPECT_EQ(Decide(knock), "unauthorized") << "remote " << c.field;
+    RequestFacts facts = Local();
+    facts.forwarded_for = Field(c.field);
+    EXPECT_EQ(Decide(facts), c.decision) << c.field;
+    facts.channel = RequestFacts::Channel::kUnix;
+    facts.address = "";
+    EXPECT_EQ(Decide(facts), c.decision) << "unix " << c.field;
+    facts = Remote();
+    facts.forwarded_for = Field(c.field);
+    EXPECT_EQ(Decide(facts), "unauthorized") << "remote " << c.field;
   }
-  Knock twice = Local();
+  RequestFacts twice = Local();
   twice.forwarded_for = {.count = 2, .first = "127.0.0.1"};
   EXPECT_EQ(Decide(twice), "unauthorized");
 }
@@ -266,9 +271,9 @@ TEST(AccessTest, TheHostMustBeANameOrAddressOfThisMachine) {
        {"localhost", "localhost:7338", "LOCALHOST:1", "localhost.", "127.0.0.1", "127.0.0.1:80",
         "127.8.9.10:7338", "[::1]", "[::1]:7338", "[::ffff:127.0.0.1]:7338", "[0:0:0:0:0:0:0:1]",
         " localhost:7338 ", "localhost:0", "localhost:65535"}) {
-    Knock knock = Local();
-    knock.host = Field(yes);
-    EXPECT_EQ(Decide(knock), "local") << yes;
+    RequestFacts facts = Local();
+    facts.host = Field(yes);
+    EXPECT_EQ(Decide(facts), "local") << yes;
   }
   for (const std::string& no : {std::string(),
                                 std::string(" "),
@@ -301,41 +306,41 @@ TEST(AccessTest, TheHostMustBeANameOrAddressOfThisMachine) {
                                 std::string(":7338"),
                                 std::string("["),
                                 std::string("[]")}) {
-    Knock knock = Local();
-    knock.host = Field(no);
-    EXPECT_EQ(Decide(knock), "forbidden_origin") << no;
-    knock.door = Knock::Door::kUnix;
-    EXPECT_EQ(Decide(knock), "forbidden_origin") << "unix " << no;
+    RequestFacts facts = Local();
+    facts.host = Field(no);
+    EXPECT_EQ(Decide(facts), "forbidden_origin") << no;
+    facts.channel = RequestFacts::Channel::kUnix;
+    EXPECT_EQ(Decide(facts), "forbidden_origin") << "unix " << no;
   }
 }
 
 // An image or a link of a page says nothing of its origin, only of whose it is.
 TEST(AccessTest, WhatAPageOfAnotherSiteFetchesNeedsAKey) {
   for (const char* own : {"same-origin", "none", "None", " none "}) {
-    Knock knock = Local();
-    knock.fetch_site = Field(own);
-    EXPECT_EQ(Decide(knock), "local") << own;
+    RequestFacts facts = Local();
+    facts.fetch_site = Field(own);
+    EXPECT_EQ(Decide(facts), "local") << own;
   }
   for (const HeaderField& foreign : {Field("cross-site"), Field("same-site"), Field(""), Field("?"),
                                      HeaderField{.count = 2, .first = "none"}}) {
-    Knock knock = Local();
-    knock.fetch_site = foreign;
-    EXPECT_EQ(Decide(knock), "forbidden_origin") << foreign.first;
-    EXPECT_EQ(Decide(knock, Ring(), {.insecure = true}), "forbidden_origin") << foreign.first;
-    knock.authorization = Field("Bearer alpha");
-    EXPECT_EQ(Decide(knock), "key dev") << foreign.first;
+    RequestFacts facts = Local();
+    facts.fetch_site = foreign;
+    EXPECT_EQ(Decide(facts), "forbidden_origin") << foreign.first;
+    EXPECT_EQ(Decide(facts, Ring(), {.insecure = true}), "forbidden_origin") << foreign.first;
+    facts.authorization = Field("Bearer alpha");
+    EXPECT_EQ(Decide(facts), "key dev") << foreign.first;
   }
 }
 
 TEST(AccessTest, WhoComesFromElsewhereIsKnownAsSuchWithAKeyToo) {
-  const auto from_here = [](Knock knock) {
-    knock.authorization = Field("Bearer alpha");
-    return Admit(knock, Ring(), {.insecure = true}).value().from_here;
+  const auto from_here = [](RequestFacts facts) {
+    facts.authorization = Field("Bearer alpha");
+    return Admit(facts, Ring(), {.insecure = true}).value().from_here;
   };
   EXPECT_TRUE(from_here(Local()));
-  EXPECT_TRUE(from_here({.door = Knock::Door::kUnix}));
+  EXPECT_TRUE(from_here({.channel = RequestFacts::Channel::kUnix}));
   EXPECT_FALSE(from_here(Remote()));
-  Knock forwarded = Local();
+  RequestFacts forwarded = Local();
   forwarded.forwarded_for = Field("203.0.113.9");
   EXPECT_FALSE(from_here(forwarded));
 }
@@ -374,12 +379,12 @@ TEST(AccessTest, OnlyTheServersOwnPagesMayCallWithoutAKey) {
       {"evil.example:7338", "http://evil.example:7338", "forbidden_origin"},
   };
   for (const auto& c : kCases) {
-    Knock knock = Local();
-    knock.host = Field(c.host);
-    knock.origin = Field(c.origin);
-    EXPECT_EQ(Decide(knock), c.decision) << c.host << " " << c.origin;
+    RequestFacts facts = Local();
+    facts.host = Field(c.host);
+    facts.origin = Field(c.origin);
+    EXPECT_EQ(Decide(facts), c.decision) << c.host << " " << c.origin;
   }
-  Knock hostless = Local();
+  RequestFacts hostless = Local();
   hostless.host = {};
   EXPECT_EQ(Decide(hostless), "local") << "HTTP/1.0 without Host";
   hostless.origin = Field("http://localhost:7338");
@@ -388,55 +393,55 @@ TEST(AccessTest, OnlyTheServersOwnPagesMayCallWithoutAKey) {
 
 TEST(AccessTest, InsecureLetsOthersInByAnyNameButKeepsWebPagesOut) {
   const AccessRules insecure{.insecure = true};
-  Knock knock = Remote();
-  EXPECT_EQ(Decide(knock, Ring(), insecure), "local");
-  knock.host = Field("buildbox:7338");
-  EXPECT_EQ(Decide(knock, Ring(), insecure), "local");
-  knock.origin = Field("http://buildbox:7338");
-  EXPECT_EQ(Decide(knock, Ring(), insecure), "local");
-  knock.origin = Field("http://evil.example");
-  EXPECT_EQ(Decide(knock, Ring(), insecure), "forbidden_origin");
-  knock = Local();
-  knock.host = Field("evil.example");
-  EXPECT_EQ(Decide(knock, Ring(), insecure), "forbidden_origin") << "a page of this machine";
-  knock = Remote();
-  knock.authorization = Field("Bearer wrong");
-  EXPECT_EQ(Decide(knock, Ring(), insecure), "unauthorized");
+  RequestFacts facts = Remote();
+  EXPECT_EQ(Decide(facts, Ring(), insecure), "local");
+  facts.host = Field("buildbox:7338");
+  EXPECT_EQ(Decide(facts, Ring(), insecure), "local");
+  facts.origin = Field("http://buildbox:7338");
+  EXPECT_EQ(Decide(facts, Ring(), insecure), "local");
+  facts.origin = Field("http://evil.example");
+  EXPECT_EQ(Decide(facts, Ring(), insecure), "forbidden_origin");
+  facts = Local();
+  facts.host = Field("evil.example");
+  EXPECT_EQ(Decide(facts, Ring(), insecure), "forbidden_origin") << "a page of this machine";
+  facts = Remote();
+  facts.authorization = Field("Bearer wrong");
+  EXPECT_EQ(Decide(facts, Ring(), insecure), "unauthorized");
 }
 
 TEST(AccessTest, RefusalsSayWhatToDoAndNeverShowTheKey) {
-  Knock knock = Remote();
-  EXPECT_THAT(Admit(knock, Ring(), {}).error().message(), HasSubstr("intermute init"));
-  knock.authorization = Field("Bearer sesame");
-  const Error wrong = Admit(knock, Ring(), {}).error();
+  RequestFacts facts = Remote();
+  EXPECT_THAT(Admit(facts, Ring(), {}).error().message(), HasSubstr("intermute init"));
+  facts.authorization = Field("Bearer sesame");
+  const Error wrong = Admit(facts, Ring(), {}).error();
   EXPECT_EQ(wrong.http_status(), 401);
   EXPECT_THAT(wrong.message(), ::testing::Not(HasSubstr("sesame")));
-  knock = Local();
-  knock.origin = Field("http://evil.example");
-  const Error origin = Admit(knock, Ring(), {}).error();
+  facts = Local();
+  facts.origin = Field("http://evil.example");
+  const Error origin = Admit(facts, Ring(), {}).error();
   EXPECT_EQ(origin.http_status(), 403);
   EXPECT_THAT(origin.message(), HasSubstr("http://evil.example"));
   EXPECT_THAT(origin.message(), HasSubstr("Authorization: Bearer <key>"));
-  knock.origin = {};
-  knock.host = Field("evil.example");
-  EXPECT_THAT(Admit(knock, Ring(), {}).error().message(), HasSubstr("127.0.0.1"));
+  facts.origin = {};
+  facts.host = Field("evil.example");
+  EXPECT_THAT(Admit(facts, Ring(), {}).error().message(), HasSubstr("127.0.0.1"));
 }
 
 // ---- The agent ----
 
 TEST(AccessTest, XAgentIdIsAClaim) {
-  Knock knock = Local();
-  Caller caller = Admit(knock, Ring(), {}).value();
+  RequestFacts facts = Local();
+  Caller caller = Admit(facts, Ring(), {}).value();
   EXPECT_EQ(caller.identity, Caller::Identity::kNone);
   EXPECT_EQ(caller.agent, "");
   for (const char* blank : {"", " ", "\t "}) {
-    knock.agent_id = blank;
-    EXPECT_EQ(Admit(knock, Ring(), {})->identity, Caller::Identity::kNone);
+    facts.agent_id = blank;
+    EXPECT_EQ(Admit(facts, Ring(), {})->identity, Caller::Identity::kNone);
   }
-  knock.agent_id = " amber-fox ";
+  facts.agent_id = " amber-fox ";
   for (const char* authorization : {"", "Bearer alpha"}) {
-    knock.authorization = Field(authorization);
-    caller = Admit(knock, Ring(), {}).value();
+    facts.authorization = Field(authorization);
+    caller = Admit(facts, Ring(), {}).value();
     EXPECT_EQ(caller.identity, Caller::Identity::kClaimed);
     EXPECT_EQ(caller.agent, "amber-fox");
   }
@@ -462,8 +467,8 @@ TEST(AccessTest, ATokenSuppliesTheIdentityAndMustNotContradictTheClaim) {
 TEST(AccessTest, WhoWasLetInStaysSoOnlyAsLongAsTheKeysWouldLetItInAgain) {
   const auto keys = [](const char* text) { return Keyring::Parse(text).value(); };
   const Keyring first = keys("projects: {dev: {keys: [alpha, beta]}}");
-  const Knock knock{.address = "127.0.0.1", .authorization = {1, "Bearer alpha"}};
-  const Caller with_key = Admit(knock, first, {}).value();
+  const RequestFacts facts{.address = "127.0.0.1", .authorization = {1, "Bearer alpha"}};
+  const Caller with_key = Admit(facts, first, {}).value();
   const Caller local = Admit({.address = "127.0.0.1"}, first, {}).value();
   EXPECT_TRUE(StillAdmitted(with_key, first));
   EXPECT_TRUE(StillAdmitted(local, first));

@@ -34,7 +34,7 @@ Result<void> RefuseRepeated(const YAML::Node& map) {
   for (const auto& field : map) {
     if (!field.first.IsScalar()) return YamlError(field.first.Mark(), "a name must be a text");
     if (!names.emplace(domain::Trim(field.first.Scalar())).second) {
-      return YamlError(field.first.Mark(), "this name stands there twice");
+      return YamlError(field.first.Mark(), "this name is a duplicate");
     }
   }
   return {};
@@ -70,7 +70,8 @@ Result<LocalPolicy> ReadPolicy(const YAML::Node& policy) {
   for (const auto& field : policy) {
     // A misspelt name would leave access open that the operator meant to close.
     if (field.first.Scalar() != kName) {
-      return YamlError(field.first.Mark(), fmt::format("'default_policy' knows only '{}'", kName));
+      return YamlError(field.first.Mark(),
+                       fmt::format("'default_policy' supports only '{}'", kName));
     }
   }
   const YAML::Node allowed = policy[kName];
@@ -143,13 +144,13 @@ class Keyring::Reader {
   Result<void> Add(const Digest& digest, std::size_t project, const YAML::Mark& mark) {
     const auto [known, is_new] = known_.emplace(digest, Place{project, mark.line + 1});
     if (!is_new && known->second.project != project) {
-      return YamlError(mark, fmt::format("this key also stands in line {} under another project; a "
-                                         "key opens one project only",
+      return YamlError(mark, fmt::format("line {} has the same key under another project; a key "
+                                         "opens one project only",
                                          known->second.line));
     }
     if (!is_new) return {};
     if (keyring_.keys_.size() == kKeysMax) {
-      return YamlError(mark, fmt::format("there are more than {} keys", kKeysMax));
+      return YamlError(mark, fmt::format("the file has more than {} keys", kKeysMax));
     }
     keyring_.keys_.push_back({digest, project});
     return {};

@@ -120,7 +120,7 @@ TEST(KeyringTest, AKeyUnderTwoProjectsIsRefusedWithoutShowingIt) {
     std::string text = "projects:\n  dev:\n    keys: [x, ";
     text.append(a).append("]\n  web:\n    keys:\n      - y\n      - ' ").append(b).append(" '\n");
     const std::string refusal = Refusal(text);
-    EXPECT_THAT(refusal, AllOf(HasSubstr("line 7"), HasSubstr("also stands in line 3"),
+    EXPECT_THAT(refusal, AllOf(HasSubstr("line 7"), HasSubstr("line 3 has the same key"),
                                Not(HasSubstr(clear)), Not(HasSubstr(hash.substr(7)))));
   }
 }

@@ -63,11 +63,11 @@ Result<OpenedFile> OpenToRead(const fs::path& path) {
   if (file.fd() < 0) return SystemError(errno, kCannotOpen, path);
   struct stat info{};
   if (::fstat(file.fd(), &info) != 0) {
-    return SystemError(errno, "cannot look at the keys file", path);
+    return SystemError(errno, "cannot inspect the keys file", path);
   }
   if (!S_ISREG(info.st_mode)) {
     return Error(Errc::kCantOpen,
-                 fmt::format("the keys file {} is no regular file", path.string()));
+                 fmt::format("the keys file {} is not a regular file", path.string()));
   }
   return OpenedFile{std::move(file), info};
 }
@@ -116,7 +116,7 @@ class Draft {
   Result<bool> Create() {
     if (::link(name_.c_str(), target_.c_str()) != 0) {
       if (errno == EEXIST) return false;
-      return SystemError(errno, "cannot make the keys file", target_);
+      return SystemError(errno, "cannot create the keys file", target_);
     }
     SyncDirectory();
     return true;
@@ -273,15 +273,15 @@ Result<Secret> AppendKey(const fs::path& path, std::string_view project, RandomS
     }
     if (error.value() != ENOENT) return SystemError(error.value(), kCannotOpen, path);
     if (fs::is_symlink(path, error)) {
-      return Error(Errc::kCantOpen, fmt::format("the keys file {} is a link to nothing; make the "
-                                                "file it points to, or remove it",
+      return Error(Errc::kCantOpen, fmt::format("the keys file {} is a dangling symlink; create "
+                                                "its target, or remove it",
                                                 path.string()));
     }
     IL_TRY(const bool made, CreateWithKey(path, std::string(project), key));
     if (made) return key;
   }
   return Error(Errc::kUnavailable,
-               fmt::format("the keys file {} is being replaced all the time", path.string()));
+               fmt::format("other processes keep replacing the keys file {}", path.string()));
 }
 
 }  // namespace interlock::auth

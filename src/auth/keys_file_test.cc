@@ -142,9 +142,9 @@ TEST_F(KeysFileTest, BootstrapSaysWhyItCannotMakeTheFile) {
 
 TEST_F(KeysFileTest, LoadingTellsWhatIsWrongWithTheFile) {
   EXPECT_EQ(LoadKeys(File()).error().code(), Errc::kNotFound);
-  EXPECT_THAT(LoadKeys(directory_.path()).error().message(), HasSubstr("no regular file"));
+  EXPECT_THAT(LoadKeys(directory_.path()).error().message(), HasSubstr("not a regular file"));
   ASSERT_EQ(::mkfifo(File("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(LoadKeys(File("pipe")).error().message(), HasSubstr("no regular file"));
+  EXPECT_THAT(LoadKeys(File("pipe")).error().message(), HasSubstr("not a regular file"));
   Write("projects:\n  dev: [sesame]\n");
   EXPECT_THAT(LoadKeys(File()).error().message(),
               AllOf(HasSubstr("keys.yaml: line 2"), Not(HasSubstr("sesame"))));
@@ -282,9 +282,9 @@ TEST_F(KeysFileTest, AppendKeepsModeOwnerAndLink) {
 TEST_F(KeysFileTest, AppendSaysWhyThereIsNoFileToWrite) {
   fs::create_symlink("nowhere", File("link"));
   EXPECT_THAT(AppendKey(File("link"), "dev", random_).error().message(),
-              HasSubstr("a link to nothing"));
+              HasSubstr("a dangling symlink"));
   EXPECT_THAT(AppendKey(directory_.path(), "dev", random_).error().message(),
-              HasSubstr("no regular file"));
+              HasSubstr("not a regular file"));
   EXPECT_THAT(AppendKey(File("a/b"), "dev", random_).error().message(), HasSubstr("No such"));
   Write("");
   EXPECT_THAT(AppendKey(File("keys.yaml/x"), "dev", random_).error().message(),

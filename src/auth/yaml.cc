@@ -17,7 +17,7 @@ namespace {
 class Inspector final : public YAML::EventHandler {
  public:
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
-    throw YAML::ParserException(mark, "aliases (*name) are not taken; write the value out");
+    throw YAML::ParserException(mark, "aliases (*name) are not supported; write the value instead");
   }
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) throw YAML::ParserException(mark, "a second document begins here");
@@ -48,7 +48,7 @@ Result<void> RefuseBinary(std::string_view text) {
     if (!unit.valid) return refused(at, "the text is not UTF-8");
     const char c = text[at];
     if (unit.code_point < 0x20 && c != '\t' && c != '\n' && c != '\r') {
-      return refused(at, "there is a control character");
+      return refused(at, "the text contains a control character");
     }
     at += unit.size;
   }
@@ -64,7 +64,7 @@ Error YamlError(const YAML::Mark& mark, std::string_view what) {
 Result<YAML::Node> ParseYaml(std::string_view text) {
   if (text.size() > kKeysFileBytesMax) {
     return Error(Errc::kInvalidArgument,
-                 fmt::format("there are more than {} bytes", kKeysFileBytesMax));
+                 fmt::format("the file has more than {} bytes", kKeysFileBytesMax));
   }
   IL_TRY_VOID(RefuseBinary(text));
   try {
@@ -87,7 +87,7 @@ Result<std::string> WriteYaml(const YAML::Node& document) {
   try {
     YAML::Emitter out;
     out << document;
-    if (!out.good()) return Error(Errc::kInternal, "the YAML could not be written");
+    if (!out.good()) return Error(Errc::kInternal, "cannot write the YAML");
     return std::string(out.c_str(), out.size()) + "\n";
   } catch (const std::exception& error) {
     return Error(Errc::kInternal, error.what());
