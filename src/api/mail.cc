@@ -53,12 +53,13 @@ struct DeliveredTo {
 };
 IL_JSON_FIELDS(DeliveredTo, to, agent_id, name)
 
-// An address that nobody has registered in the project; the message is kept for it.
+// An address that is no registered agent of the project; the message is kept for it.
 struct UnknownTo {
   std::string to;
   std::optional<std::string> project;  // another one, in which it is registered
+  std::optional<bool> deregistered;    // true, or absent
 };
-IL_JSON_FIELDS(UnknownTo, to, project)
+IL_JSON_FIELDS(UnknownTo, to, project, deregistered)
 
 // One that was sent live has neither id nor cursor: it is kept nowhere.
 struct SendAnswer {
@@ -145,7 +146,8 @@ std::vector<UnknownTo> UnknownOf(service::Mail::Delivery& delivery) {
   std::vector<UnknownTo> unknown;
   unknown.reserve(delivery.unknown.size());
   for (auto& one : delivery.unknown) {
-    unknown.push_back({std::move(one.to), std::move(one.project)});
+    unknown.push_back({std::move(one.to), std::move(one.project), {}});
+    if (one.left) unknown.back().deregistered = true;
   }
   return unknown;
 }

@@ -15,10 +15,11 @@ struct KnownRecipient {
   bool operator==(const KnownRecipient&) const = default;
 };
 
-// An address that nobody has registered in the project of the message.
+// An address that is no registered agent of the project of the message.
 struct UnknownRecipient {
   std::string to;
-  std::optional<std::string> project = {};  // where somebody has, if the sender may know
+  std::optional<std::string> project = {};  // where it is one, if the sender may know
+  bool left = false;                        // it was one, and has deregistered
 
   bool operator==(const UnknownRecipient&) const = default;
 };
@@ -28,9 +29,10 @@ struct UnknownRecipient {
 struct Resolution {
   std::vector<KnownRecipient> known = {};
   std::vector<UnknownRecipient> elsewhere = {};  // those with a project
+  std::vector<std::string> left = {};            // the addresses of those that had deregistered
   std::string from = {};                         // the sender as sent; empty = its id
 
-  bool empty() const { return known.empty() && elsewhere.empty() && from.empty(); }
+  bool empty() const { return known.empty() && elsewhere.empty() && left.empty() && from.empty(); }
   bool operator==(const Resolution&) const = default;
 };
 

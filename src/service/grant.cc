@@ -47,6 +47,14 @@ Error NotTheOwner(const Reservation& reservation, std::string_view asker) {
                   reservation.agent, FormatRfc3339(reservation.expires_at))};
 }
 
+Error HasLeft(std::string_view agent) {
+  return {
+      Errc::kNotFound,
+      fmt::format("the agent {} has deregistered, and is granted nothing: register it again with "
+                  "POST /api/agents, then ask again",
+                  agent)};
+}
+
 Error TooMany(std::int64_t held, std::int64_t more, const GrantRules& rules) {
   return Error(Errc::kRateLimited,
                fmt::format("the agent holds {} reservations in this project, asks for {} more and "
@@ -430,8 +438,9 @@ domain::Message LetterToHolder(const Reservation& taken, const Reservations::Ref
 }  // namespace
 
 Result<Standing> FindStanding(db::Connection& connection, const std::string& agent) {
-  IL_TRY(const auto found, store::FindAgent(connection, agent));
-  return Standing{.registered = found.has_value(), .left = found && found->deregistered_at};
+  IL_TRY(const auto found, store::FindCard(connection, agent));
+  if (found && !found->living) return HasLeft(agent);
+  return Standing{.registered = found.has_value()};
 }
 
 Result<std::vector<Conflict>> FindInTheWay(db::Connection& connection, const Claims& claims,
@@ -516,6 +525,7 @@ Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& 
     return RefuseAgent(tx.connection(), own, ref.agent, std::move(conflicts));
   }
   if (to_agent != own.agent) {
+    IL_TRY_VOID(FindStanding(tx.connection(), to_agent));
     IL_TRY(auto same, FindSameAs(tx.connection(), own, to_agent, rules.now));
     if (same) return Merge(tx, std::move(own), *std::move(same), rules);
     IL_TRY(const std::int64_t held,

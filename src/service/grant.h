@@ -61,10 +61,10 @@ struct GrantRules {
   store::HolderRules holders() const { return {now, grace, sightings}; }
 };
 
-// What the server knows of an agent.
+// Whether the server knows the agent. kNotFound when it has deregistered: it is granted nothing
+// until it registers again.
 struct Standing {
-  bool registered = false;  // now or once: nobody else has its id
-  bool left = false;        // it has deregistered
+  bool registered = false;  // nobody else has its id
 };
 Result<Standing> FindStanding(db::Connection& connection, const std::string& agent);
 
@@ -74,7 +74,7 @@ struct Tried {
   // Who waits for what was granted all the same, since the agent held it already.
   std::vector<WaitQueue::Ticket> passed = {};
   bool anew = false;       // a renewal that was a new grant, past those who wait
-  Standing standing = {};  // of the agent; looked up only for one that waits
+  Standing standing = {};  // of the agent
   std::string agent = {};  // its id, if the claims call it by its name
 };
 
@@ -105,8 +105,9 @@ Result<std::vector<domain::Conflict>> FindInTheWayOfTransfer(db::Connection& con
 // One that ran out, and that the agent has asked for again since: that one is renewed instead.
 Result<Tried> RenewReservation(db::Transaction& tx, const Reservations::Ref& ref, Duration lease,
                                const GrantRules& rules);
-// Refused when what the owner keeps, or anybody else holds, is in the way of the new owner. What
-// the new owner holds the same way already takes it in, and is what was granted.
+// Refused when what the owner keeps, or anybody else holds, is in the way of the new owner;
+// kNotFound when the new owner has deregistered. What the new owner holds the same way already
+// takes it in, and is what was granted.
 Result<Tried> TransferReservation(db::Transaction& tx, const Reservations::Ref& ref,
                                   const std::string& to_agent, const GrantRules& rules);
 Result<domain::Reservation> ReleaseReservation(db::Transaction& tx, const Reservations::Ref& ref,

@@ -209,20 +209,23 @@ Message AsUnderstood(Message message, const store::SentMessage& first) {
   return message;
 }
 
-// Those who received the first message and were not registered then.
+// Those who received the first message and were no living agents of its project then.
 std::vector<domain::UnknownRecipient> UnknownOf(const store::SentMessage& first,
                                                 Mail::Sight sight) {
   std::unordered_set<std::string_view> known;
   for (const auto& one : first.resolution.known) known.insert(one.agent_id);
   std::unordered_map<std::string_view, std::string_view> projects;
   for (const auto& one : first.resolution.elsewhere) projects.emplace(one.to, *one.project);
+  const std::unordered_set<std::string_view> left(first.resolution.left.begin(),
+                                                  first.resolution.left.end());
   std::vector<domain::UnknownRecipient> unknown;
   for (std::string& text : first.received.All()) {
     if (known.contains(text)) continue;
     const auto project = projects.find(text);
-    const bool told = project != projects.end() && sight == Mail::Sight::kEveryProject;
-    unknown.push_back({.to = std::move(text)});
-    if (told) unknown.back().project = project->second;
+    const bool abroad = project != projects.end();
+    const bool told = !abroad || sight == Mail::Sight::kEveryProject;
+    unknown.push_back({.to = text, .left = told && left.contains(text)});
+    if (abroad && told) unknown.back().project = project->second;
   }
   return unknown;
 }
@@ -302,12 +305,14 @@ class Reader {
     const std::string& text = facts.agent;
     const bool may_know_all = sending_.sight == Mail::Sight::kEveryProject;
     if (facts.is_id) {
-      if (facts.registered && facts.project == message.project) {
+      const bool here = facts.project == message.project;
+      if (facts.living && here) {
         understood_.known.push_back({.to = text, .agent_id = text, .name = facts.name});
-      } else {
-        understood_.unknown.push_back({.to = text});
-        if (facts.registered) understood_.unknown.back().project = facts.project;
+        return Id();
       }
+      domain::UnknownRecipient unknown = {.to = text, .left = facts.registered && !facts.living};
+      if (facts.registered && !here) unknown.project = facts.project;
+      understood_.unknown.push_back(std::move(unknown));
       return Id();
     }
     IL_TRY(const store::TextUse use, store::FindTextUse(connection_, text));
@@ -368,6 +373,9 @@ domain::Resolution ResolutionOf(const Understood& understood, const Sending& sen
   resolution.known = understood.known;
   std::ranges::copy_if(understood.unknown, std::back_inserter(resolution.elsewhere),
                        [](const auto& one) { return one.project.has_value(); });
+  for (const auto& one : understood.unknown) {
+    if (one.left) resolution.left.push_back(one.to);
+  }
   const std::string& from = sending.outgoing.message.sender;
   if (understood.by_id && understood.by_id->sender != from) resolution.from = from;
   return resolution;

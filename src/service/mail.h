@@ -77,7 +77,7 @@ class Mail {
   };
 
   // The outcome of a message. Agents stand in the order to, cc, bcc, by their ids; one that nobody
-  // has registered, as it was sent.
+  // has registered, as it was sent. One that has deregistered is unknown, and receives it.
   struct Delivery {
     std::string message_id = {};  // empty: nothing was kept, since nobody would have received it
     domain::Cursor cursor = 0;

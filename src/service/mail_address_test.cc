@@ -126,6 +126,34 @@ TEST_F(MailAddressTest, AnAddressOfAnotherProjectIsUnknownAndOnlySomeSendersHear
                                           UnknownRecipient{"nobody"}));
 }
 
+TEST_F(MailAddressTest, AnAgentThatLeftIsUnknownAndItsMailIsKept) {
+  Register(Named("1", "ann"));
+  Register({.id = "2", .project = "q", .name = "bob"});
+  Deregister("1");
+  Deregister("2");
+  Draft draft = To({"1"});
+  draft.id = "i";
+  draft.addresses.cc = {"2"};
+  draft.addresses.bcc = {"ann"};
+  const Delivery sent = Send(draft).value();
+  EXPECT_THAT(sent.known, IsEmpty());
+  EXPECT_THAT(sent.unknown, ElementsAre(UnknownRecipient{.to = "1", .left = true},
+                                        UnknownRecipient{.to = "2", .project = "q", .left = true},
+                                        UnknownRecipient{.to = "ann"}));
+  EXPECT_EQ(sent.received, (Texts{"1", "2", "ann"}));
+  EXPECT_THAT(Inbox("1"), ElementsAre("1 to")) << "kept for the case that it comes back";
+  Register(Named("3", "ann"));
+  EXPECT_EQ(Send(draft).value(), sent) << "a repeated message gets the first answer";
+  draft.sight = Mail::Sight::kOwnProject;
+  EXPECT_THAT(Send(draft).value().unknown,
+              ElementsAre(UnknownRecipient{.to = "1", .left = true}, UnknownRecipient{.to = "2"},
+                          UnknownRecipient{.to = "ann"}))
+      << "nothing of another project is told";
+  draft.id = {};
+  EXPECT_THAT(Send(draft).value().unknown,
+              ElementsAre(UnknownRecipient{.to = "1", .left = true}, UnknownRecipient{.to = "2"}));
+}
+
 TEST_F(MailAddressTest, ARepeatedMessageGetsTheFirstAnswerWhateverTheNamesMeanNow) {
   Register(Named("1", "ann"));
   Register({.id = "9", .project = "q", .name = "zoe"});

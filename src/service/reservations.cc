@@ -34,8 +34,6 @@ constexpr WaitQueue::Ticket kBehindAll = std::numeric_limits<WaitQueue::Ticket>:
 struct Turn {
   WaitQueue::Ticket ticket = kBehindAll;
   Refusal refusal = Refusal::kToBeTold;
-  bool waits = false;      // or would, were it refused
-  bool must_live = false;  // the agent had not left when it began to wait
 };
 
 // A place in the queue, given up in any case.
@@ -122,14 +120,6 @@ bool MayHold(const Result<Tried>& tried) {
 awaitable<bool> HasHungUp() {
   const auto state = co_await boost::asio::this_coro::cancellation_state;
   co_return state.cancelled() != boost::asio::cancellation_type::none;
-}
-
-Error HasLeft(const std::string& agent) {
-  return {
-      Errc::kNotFound,
-      fmt::format("the agent {} deregistered while it waited, and was granted nothing: register "
-                  "it again with POST /api/agents, then ask again",
-                  agent)};
 }
 
 Error Stopping() {
@@ -227,11 +217,7 @@ class Reservations::Attempt {
 
   static Result<Tried> TryNow(Reservations& owner, db::Transaction& tx, const Claims& claims,
                               const Turn& turn, const GrantRules& rules) {
-    Standing standing;
-    if (turn.waits) {
-      IL_TRY(standing, FindStanding(tx.connection(), claims.agent));
-    }
-    if (turn.must_live && standing.left) return HasLeft(claims.agent);
+    IL_TRY(const Standing standing, FindStanding(tx.connection(), claims.agent));
     // Inside, where writes stand in line: whoever joined before this moment comes first, and what
     // ran out while this write stood in line holds no more.
     const auto earlier = owner.waits_.Before(claims.project, turn.ticket);
@@ -270,10 +256,7 @@ class Reservations::Attempt {
       }
       owner.waits_.BeginTry(ticket);
       const bool last = owner.clock_.Monotonic() >= deadline;
-      const Turn turn = {.ticket = ticket,
-                         .refusal = last ? Refusal::kToBeTold : Refusal::kGoesOn,
-                         .waits = true,
-                         .must_live = !how.standing.left};
+      const Turn turn = {.ticket = ticket, .refusal = last ? Refusal::kToBeTold : Refusal::kGoesOn};
       Result<Tried> tried = co_await Try(owner, claims, turn);
       if (IsUnknown(tried)) place.MayHoldIn(claims->project);
       const bool gone = co_await HasHungUp();
@@ -446,7 +429,7 @@ awaitable<Result<Reservations::Verdict>> Reservations::Reserve(Wish wish) {
   const WaitQueue::Reach reach = wish.reach;
   IL_CO_TRY(auto claims, Attempt::Prepare(*this, std::move(wish)));
   const bool waits = patience.count() > 0;
-  const Turn first = {.refusal = waits ? Refusal::kGoesOn : Refusal::kToBeTold, .waits = waits};
+  const Turn first = {.refusal = waits ? Refusal::kGoesOn : Refusal::kToBeTold};
   Result<Tried> tried = co_await Attempt::Try(*this, claims, first);
   if (waits) {
     const bool gone = co_await HasHungUp();

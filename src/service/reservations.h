@@ -83,8 +83,8 @@ class Reservations {
 
   // A claim that the agent already holds is the same reservation again, with the later end. An
   // invalid pattern: kInvalidPattern and its like. More than the agent may hold: kRateLimited,
-  // reservation_limit. Cancelling a wait leaves nothing behind. An agent that deregisters while it
-  // waits is granted nothing any more: kNotFound.
+  // reservation_limit. Cancelling a wait leaves nothing behind. An agent that has deregistered,
+  // also while it waits, is granted nothing until it registers again: kNotFound.
   boost::asio::awaitable<Result<Verdict>> Reserve(Wish wish);
 
   struct Question {

@@ -39,7 +39,9 @@ using domain::Reservation;
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Texts = std::vector<std::string>;
@@ -338,14 +340,21 @@ TEST_F(HoldersTest, WhatIsGrantedToOneThatHasHungUpIsTakenBack) {
   }
 }
 
-// Whoever deregistered before may ask, as anybody may, and wait.
-TEST_F(HoldersTest, WhoLeftBeforeWaitsLikeAnybody) {
-  const std::string id = Register().id;
-  ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
+TEST_F(HoldersTest, WhoLeftIsGrantedNothingUntilItRegistersAgain) {
+  const domain::Agent agent = Register();
+  ASSERT_TRUE(Run(agents_.Deregister({.id = agent.id})).ok());
   const Reservation held = Grant("b", "x");
-  auto waiting = BeginWait(id, "x");
-  ASSERT_TRUE(Run(reservations_.Release({.id = held.id, .agent = "b"})).ok());
-  EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+  const auto refused = {TryReserve(agent.id, "y"), BeginWait(agent.id, "x").get(),
+                        Run(reservations_.Transfer({.id = held.id, .agent = "b"}, agent.id))};
+  for (const auto& verdict : refused) {
+    ASSERT_FALSE(verdict.ok());
+    EXPECT_EQ(verdict.error().code(), Errc::kNotFound);
+    EXPECT_THAT(verdict.error().message(),
+                AllOf(HasSubstr(agent.id), HasSubstr("register it again with POST /api/agents")));
+  }
+  EXPECT_EQ(Rows(), 1);
+  ASSERT_EQ(Register(agent.session_id).id, agent.id);
+  EXPECT_EQ(Grant(agent.id, "y").agent, agent.id);
 }
 
 // Both agents are of project p, and work in q too.
@@ -474,8 +483,8 @@ TEST_F(HoldersTest, TheSweeperTakesFromTheDeadAndNeverFromTheLiving) {
 
 TEST_F(HoldersTest, WhoLeftCountsAsDeadHoweverLatelyItWasHeardOf) {
   const std::string left = Register().id;
-  ASSERT_TRUE(Run(agents_.Deregister({.id = left})).ok());
   const Reservation of_left = Grant(left, "l", 1);
+  ASSERT_TRUE(Run(agents_.Deregister({.id = left, .holds_in = "q"})).ok());
   const Reservation of_alive = Grant(Register().id, "a", 1);
   Sweeper& sweeper = NewSweeper();
   sweeper.Start();
@@ -489,8 +498,8 @@ TEST_F(HoldersTest, WhoLeftCountsAsDeadHoweverLatelyItWasHeardOf) {
 // Its name may be another agent's by now.
 TEST_F(HoldersTest, WhoLeftIsInTheWayUnderItsIdAsOneThatNobodyRegistered) {
   const std::string left = Register().id;
-  ASSERT_TRUE(Run(agents_.Deregister({.id = left})).ok());
   Grant(left, "l", 1);
+  ASSERT_TRUE(Run(agents_.Deregister({.id = left, .holds_in = "q"})).ok());
   const auto conflicts = Run(reservations_.Check({.project = "p", .pattern = "l"}));
   ASSERT_TRUE(conflicts.ok()) << conflicts.error();
   ASSERT_EQ(conflicts->size(), 1U);

@@ -26,8 +26,9 @@ constexpr db::Sql kRemove = "DELETE FROM contacts WHERE agent_id = ?1 AND contac
 
 // agents' primary key. A list of ids is filled up by repeating the last one, in the shortest form
 // that holds it: SQLite sorts them all before it looks.
-#define IL_POLICIES \
-  "id, contact_policy, live_contact_policy, project, name FROM agents WHERE id IN "
+#define IL_POLICIES                                                                  \
+  "id, contact_policy, live_contact_policy, project, name, deregistered_at IS NULL " \
+  "FROM agents WHERE id IN "
 constexpr std::size_t kIdsPerStatement = 64;
 constexpr db::Sql kPoliciesOfOne = "SELECT " IL_POLICIES "(?1)";
 constexpr db::Sql kPoliciesOf8 = "SELECT " IL_POLICIES "(?1,?2,?3,?4,?5,?6,?7,?8)";
@@ -157,6 +158,7 @@ Result<std::vector<RecipientFacts>> FindRecipientFacts(db::Connection& connectio
       facts.name = row.Text(4);
       facts.policies = PoliciesFrom(row);
       facts.registered = true;
+      facts.living = row.Bool(5);
     }
     return Result<void>();
   };
@@ -180,6 +182,7 @@ Result<std::vector<RecipientFacts>> FindAudienceFacts(db::Connection& connection
         all.push_back({.agent = row.String(0),
                        .policies = PoliciesFrom(row),
                        .registered = true,
+                       .living = true,
                        .is_id = true,
                        .sender_is_contact = row.Bool(3)});
       },

@@ -38,7 +38,8 @@ struct RecipientFacts {
   std::string project = {};        // of a registered one
   domain::Policies policies = {};  // the defaults when nobody registered it
   bool registered = false;
-  bool is_id = false;  // of an agent, perhaps of a project that is not to be known
+  bool living = false;  // registered, and not deregistered since
+  bool is_id = false;   // of an agent, perhaps of a project that is not to be known
   // Looked up only where a policy asks for it: who is open to everybody has none of these.
   bool sender_is_contact = false;
   bool posted_in_thread = false;     // it has itself sent a message of that thread

@@ -57,6 +57,7 @@ void AppendList(std::string& out, std::string_view key, const std::vector<std::s
 constexpr std::string_view kKnownKey = R"("known":)";
 constexpr std::string_view kElsewhereKey = R"("elsewhere":)";
 constexpr std::string_view kFromKey = R"("from":)";
+constexpr std::string_view kLeftKey = R"("left":)";
 
 void AppendResolution(std::string& out, const domain::Resolution& resolution) {
   std::vector<std::string_view> known;
@@ -72,6 +73,7 @@ void AppendResolution(std::string& out, const domain::Resolution& resolution) {
   }
   AppendList(out, kElsewhereKey, elsewhere);
   if (!resolution.from.empty()) AppendList(out, kFromKey, {resolution.from});
+  AppendList(out, kLeftKey, {resolution.left.begin(), resolution.left.end()});
 }
 
 // Reads what AppendResolution() wrote. False when a list has another length.
@@ -101,13 +103,14 @@ class Reader {
       if (!(TakeOpening() && TakeLists(into.denied) && TakeClosing())) return false;
       place_ = Take(",") ? Place::kNextKey : Place::kEnd;
     }
-    std::array<std::vector<std::string>, 3> texts;
-    const std::array<std::string_view, 3> keys = {kKnownKey, kElsewhereKey, kFromKey};
+    std::array<std::vector<std::string>, 4> texts;
+    const std::array<std::string_view, 4> keys = {kKnownKey, kElsewhereKey, kFromKey, kLeftKey};
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!TakeKey(keys[i])) continue;
       if (!TakeList(texts[i])) return false;
       place_ = Take(",") ? Place::kNextKey : Place::kEnd;
     }
+    into.resolution.left = std::move(texts[3]);
     return TakeClosing() && rest_.empty() &&
            ReadResolution(std::move(texts[0]), std::move(texts[1]), std::move(texts[2]),
                           into.resolution);

@@ -36,9 +36,8 @@ struct Recipients {
 };
 
 // {"to":[],"cc":[],"bcc":[],"denied":{"to":[],"cc":[],"bcc":[]},"known":[to,agent_id,name,…],
-// "elsewhere":[to,project,…],"from":[text]} without what is empty. In `known`, an empty `to` means
-// the agent_id.
-// REQUIRES: addresses are UTF-8.
+// "elsewhere":[to,project,…],"from":[text],"left":[to,…]} without what is empty. In `known`, an
+// empty `to` means the agent_id. REQUIRES: addresses are UTF-8.
 std::string RecipientsText(const Recipients& recipients);
 
 // Reads exactly what RecipientsText() writes, in one pass; kCorrupt for anything else.

@@ -101,6 +101,25 @@ TEST_F(AddressTest, TwoActiveAgentsOfOneNameAreAmbiguousEverywhere) {
   EXPECT_THAT(Send("ann").body, HasSubstr(R"("agent_id":")" + one));
 }
 
+TEST_F(AddressTest, AnAgentThatLeftGetsNoMailAndNoReservation) {
+  const std::string ann = Register("p", "ann");
+  const std::string bob = Register("p", "bob");
+  EXPECT_EQ(Ask("DELETE", "/api/agents/" + ann).status, 204);
+  const HttpAnswer sent = Send(bob, R"(,"id":"m1","cc":[")" + ann + "\"]");
+  EXPECT_THAT(sent.body, HasSubstr(R"("delivered":[{"to":")" + bob + R"(","agent_id":")" + bob +
+                                   R"(","name":"bob"}],"unknown":[{"to":")" + ann +
+                                   R"(","deregistered":true}])"));
+  EXPECT_EQ(Inbox(ann), "m1 ") << "it is kept";
+  const std::string wish = R"({"project":"p","path_pattern":"a","agent_id":")";
+  const HttpAnswer held = Ask("POST", "/api/reservations", wish + bob + "\"}");
+  ASSERT_EQ(held.status, 201);
+  const std::string transfer =
+      "/api/reservations/" + Text(json::Parse(held.body).value(), "id") + "/transfer";
+  Check({{"POST", "/api/reservations", wish + ann + "\"}", 404, "register it again"},
+         {"POST", transfer, R"({"to_agent":")" + ann + "\"}", 404, "register it again",
+          "X-Agent-ID: " + bob + "\r\n"}});
+}
+
 TEST_F(AddressTest, AnIdWinsOverANameThatLooksLikeIt) {
   const std::string ann = Register("p", "ann");
   const std::string thief = Register("p", ann);
