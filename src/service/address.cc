@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -12,12 +14,14 @@
 namespace interlock::service {
 namespace {
 
-// Agents of one name that are looked at, and at most as many ids in an error.
-constexpr std::int64_t kSameNameMax = 16;
+// Agents of one name that are looked at, those with the newest stored times. The time that counts
+// may be a remembered one, so there are more than can matter at once.
+constexpr std::int64_t kSameNameMax = 1024;
+constexpr std::size_t kIdsInErrorMax = 16;
 
 Error Ambiguous(std::string_view name, const std::vector<store::AgentCard>& active) {
   std::string ids;
-  for (const store::AgentCard& card : active) {
+  for (const store::AgentCard& card : active | std::views::take(kIdsInErrorMax)) {
     if (!ids.empty()) ids += ' ';
     ids += card.id;
   }
@@ -53,15 +57,19 @@ Result<AddressBook::Found> AddressBook::FindKeeper(db::Connection& connection,
                                                    Timestamp now) {
   IL_TRY(Found by_id, store::FindCard(connection, text));
   if (by_id) return by_id;
-  IL_TRY(Named named, FindAll(connection, project, text, now));
-  if (named.active.empty()) return std::move(named.newest);
-  return Found(*std::ranges::min_element(named.active, {}, &store::AgentCard::id));
+  IL_TRY(const Named named, FindAll(connection, project, text, now));
+  return KeeperAmong(named);
+}
+
+AddressBook::Found AddressBook::KeeperAmong(const Named& named) {
+  if (named.active.empty()) return named.newest;
+  return *std::ranges::min_element(named.active, {}, &store::AgentCard::id);
 }
 
 Result<AddressBook::Named> AddressBook::FindAll(db::Connection& connection, Project project,
                                                 std::string_view name, Timestamp now) {
   IL_TRY(auto cards, store::FindByName(connection, project, name, kSameNameMax));
-  Named named;
+  Named named = {.active = {}, .newest = {}, .count = cards.size()};
   for (store::AgentCard& card : cards) {
     card.last_seen = sightings_.Newest(card.id, card.last_seen);
     if (domain::StateOf(card.last_seen, now, options_.grace) == domain::HolderState::kActive) {
@@ -94,12 +102,17 @@ Result<AddressBook::Owner> AddressBook::OwnerOf(db::Connection& connection, Proj
   IL_TRY(Found found, Find(connection, project, text, now));
   if (!found) return Owner{.agent = text};
   Owner owner = {.agent = std::move(found->id)};
-  owner.by_name = owner.agent != text;
+  owner.may_change = owner.agent != text;
   const bool here = !project || *project == found->project;
   if (!here || !found->living || found->name.empty()) return owner;
   // Mail under a text that is an id is that agent's, whoever else uses the text as a name.
   IL_TRY(const store::TextUse use, store::FindTextUse(connection, found->name));
-  if (!use.is_id) owner.also = {std::move(found->project), std::move(found->name)};
+  if (use.is_id) return owner;
+  IL_TRY(const Named named, FindAll(connection, found->project, found->name, now));
+  if (named.count > 1) owner.may_change = true;
+  const Found keeper = KeeperAmong(named);
+  const bool keeps = keeper && keeper->id == owner.agent;
+  if (keeps) owner.also = {std::move(found->project), std::move(found->name)};
   return owner;
 }
 

@@ -67,9 +67,10 @@ class AddressBook {
   // Whose mail a text asks for.
   struct Owner {
     std::string agent;  // its id, or the text itself when it means nobody
-    // Mail that was stored under its bare name, while nobody had that name, is its own, too.
+    // Mail that was stored under its bare name, while nobody had that name, is its own, too, if it
+    // is the keeper of that name.
     std::optional<domain::BareName> also = {};
-    bool by_name = false;  // another agent may have the name at another time
+    bool may_change = false;  // with time alone: it depends on who of several was seen
   };
   Result<Owner> OwnerOf(db::Connection& connection, Project project, const std::string& text,
                         Timestamp now);
@@ -79,7 +80,9 @@ class AddressBook {
   struct Named {
     std::vector<store::AgentCard> active;    // seen within the grace
     std::optional<store::AgentCard> newest;  // the one seen last
+    std::size_t count = 0;                   // of all
   };
+  static Found KeeperAmong(const Named& named);
   Result<Named> FindAll(db::Connection& connection, Project project, std::string_view name,
                         Timestamp now);
   bool Remembers(const std::string& id) IL_EXCLUDES(mutex_);

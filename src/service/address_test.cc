@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "db/migrate.h"
 #include "db/sqlite/connection.h"
@@ -160,6 +162,50 @@ TEST_F(AddressBookTest, OfManyWithOneNameOnlyTheLastSeenAreRead) {
     Register({.id = std::to_string(i), .name = "ann", .unseen_for = minutes(100 - i)});
   }
   EXPECT_EQ(Find("ann"), "39");
+}
+
+TEST_F(AddressBookTest, ARememberedSignCountsHoweverOldTheStoredTimeIs) {
+  for (int i = 0; i < 40; ++i) {
+    Register({.id = std::to_string(i), .name = "ann", .unseen_for = minutes(100 - i)});
+  }
+  clock_.JumpWallClock(kNow - minutes(1) - clock_.Now());
+  signs_.Seen("0");
+  EXPECT_EQ(Find("ann"), "0");
+  signs_.Seen("1");
+  EXPECT_EQ(Find("ann"), "ambiguous_recipient");
+}
+
+TEST_F(AddressBookTest, AnErrorNamesAtMostSixteenAgents) {
+  for (int i = 0; i < 40; ++i) Register({.id = std::to_string(i), .name = "ann"});
+  const Error error = book_.Find(*connection_, "p", "ann", kNow).error();
+  EXPECT_THAT(error.message(), HasSubstr("40 agents named ann are active"));
+  const auto ids = std::get<std::string>(error.details().at(0).second);
+  EXPECT_EQ(std::ranges::count(ids, ' '), 15);
+}
+
+TEST_F(AddressBookTest, ABareNameBelongsToOneAgent) {
+  const auto owner = [this](const std::string& id, AddressBook::Project project = "p") {
+    const AddressBook::Owner found = book_.OwnerOf(*connection_, project, id, kNow).value();
+    EXPECT_EQ(found.agent, id);
+    return found.also ? found.also->project + "/" + found.also->name : std::string();
+  };
+  Register({.id = "2", .name = "ann", .unseen_for = minutes(10)});
+  EXPECT_EQ(owner("2"), "p/ann");
+  Register({.id = "3", .name = "ann", .unseen_for = minutes(9)});
+  EXPECT_EQ(owner("2"), "") << "nobody is active: it belongs to the one seen last";
+  EXPECT_EQ(owner("3"), "p/ann");
+  Register({.id = "1", .name = "ann", .unseen_for = minutes(4)});
+  EXPECT_EQ(owner("1"), "p/ann") << "the only one that is active";
+  EXPECT_EQ(owner("3"), "");
+  Register({.id = "4", .name = "ann"});
+  Register({.id = "5", .name = "ann", .project = "q"});
+  EXPECT_EQ(owner("1"), "p/ann") << "of several that are active, the one that registered first";
+  EXPECT_EQ(owner("4"), "");
+  EXPECT_EQ(owner("5", "q"), "q/ann") << "in another project it is another one's";
+  EXPECT_EQ(owner("5", std::nullopt), "q/ann");
+  Deregister("1");
+  EXPECT_EQ(owner("1"), "");
+  EXPECT_EQ(owner("4"), "p/ann");
 }
 
 TEST_F(AddressBookTest, ARememberedIdCostsNoStatement) {

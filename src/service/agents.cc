@@ -157,6 +157,13 @@ Result<std::string> FreeName(db::Connection& connection, const Draft& draft) {
   }
 }
 
+// The event of an agent that comes or goes is written.
+Result<void> TellNames(db::Transaction& tx, const domain::Agent& agent, InboxNames& names) {
+  IL_TRY(const domain::Cursor cursor, store::NewestCursor(tx.connection()));
+  names.Changed(agent.project, agent.id, agent.name, cursor);
+  return {};
+}
+
 Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
                                         const domain::Sightings& sightings, InboxNames& names) {
   domain::Agent agent = draft.agent;
@@ -179,15 +186,14 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
     agent.created_at = before.created_at;
     agent.policies = before.policies;
   }
-  if (domain::Trim(agent.name).empty()) {
+  if (agent.name.empty()) {
     IL_TRY(agent.name, FreeName(tx.connection(), draft));
   }
   const auto put = owner ? store::ReplaceAgent : store::InsertAgent;
   IL_TRY_VOID(put(tx, agent, Bytes(draft.token_hash)));
   IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentRegistered, agent, agent.last_seen,
                                       store::AgentJson(agent)));
-  IL_TRY(const domain::Cursor cursor, store::NewestCursor(tx.connection()));
-  names.Registered(agent.project, agent.id, agent.name, cursor);
+  IL_TRY_VOID(TellNames(tx, agent, names));
   return agent;
 }
 
@@ -265,7 +271,7 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
   draft.agent = {.id = uuids_.Next().Text(),
                  .project = std::move(registration.project),
                  .session_id = session.empty() ? uuids_.Next().Text() : std::string(session),
-                 .name = std::move(registration.name),
+                 .name = std::string(domain::Trim(registration.name)),
                  .capabilities = std::move(registration.capabilities),
                  .metadata = std::move(registration.metadata),
                  .status = std::move(registration.status),
@@ -513,6 +519,7 @@ awaitable<Result<domain::Agent>> Agents::Deregister(AgentRef ref) {
     agent.status = domain::kDeregistered;
     IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentDeregistered, agent, now,
                                         store::AgentJson(agent)));
+    IL_TRY_VOID(TellNames(tx, agent, storage_.inbox_names()));
     return Left{.agent = std::move(agent), .released = std::move(released)};
   };
   auto left = co_await AwaitWrite<Left>(storage_, std::move(write));

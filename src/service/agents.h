@@ -56,7 +56,8 @@ class Agents {
 
   struct Registration {
     std::string project = {};
-    std::string name = {};  // blank = one is made, unlike those of the project's living agents
+    // Trimmed; blank = one is made, unlike those of the project's living agents.
+    std::string name = {};
     std::string session_id = {};  // blank = one is made; else a UUID, see domain::IsSessionId()
     std::optional<domain::Capabilities> capabilities = {};
     std::optional<domain::Metadata> metadata = {};

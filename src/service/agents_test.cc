@@ -124,7 +124,7 @@ TEST_F(AgentsServiceTest, ANewAgentHasWhatItSentAndTheDefaults) {
   const domain::Agent expected = {.id = made.agent.id,
                                   .project = "p",
                                   .session_id = "{0198C5E2-7b1c-7d3e-8f00-0123456789ab}",
-                                  .name = "  Ada ",
+                                  .name = "Ada",
                                   .capabilities = Texts{"build"},
                                   .metadata = domain::Metadata{{"k", "v"}},
                                   .status = "busy",

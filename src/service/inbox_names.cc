@@ -20,19 +20,28 @@ void InboxNames::Learn(std::string_view project, std::string_view text, Boxes bo
   if (project.size() + text.size() > kInboxKeyBytesMax) return;
   std::string key = InboxKey(project, text);
   MutexLock lock(mutex_);
-  if (seen < registered_) return;
-  if (boxes_.size() >= texts_max_ && !boxes_.contains(key)) boxes_.clear();
+  if (seen < changed_) return;
+  const bool full = boxes_.size() >= texts_max_ || owners_.size() >= texts_max_;
+  if (full && !boxes_.contains(key)) {
+    boxes_.clear();
+    owners_.clear();
+  }
+  if (!boxes.bare_name.empty()) owners_.insert_or_assign(InboxKey(project, boxes.bare_name), key);
   boxes_.insert_or_assign(std::move(key), std::move(boxes));
 }
 
-void InboxNames::Registered(std::string_view project, std::string_view id, std::string_view name,
-                            domain::Cursor cursor) {
+void InboxNames::Changed(std::string_view project, std::string_view id, std::string_view name,
+                         domain::Cursor cursor) {
   const std::string by_id = InboxKey(project, id);
   const std::string by_name = InboxKey(project, name);
   MutexLock lock(mutex_);
-  registered_ = std::max(registered_, cursor);
+  changed_ = std::max(changed_, cursor);
   boxes_.erase(by_id);
   boxes_.erase(by_name);
+  const auto owner = owners_.find(by_name);
+  if (owner == owners_.end()) return;
+  boxes_.erase(owner->second);
+  owners_.erase(owner);
 }
 
 }  // namespace interlock::service

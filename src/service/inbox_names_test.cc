@@ -22,7 +22,7 @@ TEST(InboxNamesTest, ARegistrationForgetsItsIdAndItsName) {
   names.Learn("p", "1", {.agent = "1"}, 5);
   names.Learn("p", "ann", {.agent = "ann"}, 5);
   names.Learn("q", "ann", {.agent = "ann"}, 5);
-  names.Registered("p", "1", "ann", 6);
+  names.Changed("p", "1", "ann", 6);
   EXPECT_FALSE(names.Find("p", "1").has_value());
   EXPECT_FALSE(names.Find("p", "ann").has_value());
   EXPECT_TRUE(names.Find("q", "ann").has_value());
@@ -30,11 +30,22 @@ TEST(InboxNamesTest, ARegistrationForgetsItsIdAndItsName) {
 
 TEST(InboxNamesTest, AReadThatMissedARegistrationTeachesNothing) {
   InboxNames names;
-  names.Registered("p", "1", "ann", 6);
+  names.Changed("p", "1", "ann", 6);
   names.Learn("p", "ann", {.agent = "ann"}, 5);
   EXPECT_FALSE(names.Find("p", "ann").has_value());
   names.Learn("p", "1", {.agent = "1", .bare_name = "ann"}, 6);
   EXPECT_TRUE(names.Find("p", "1").has_value());
+}
+
+TEST(InboxNamesTest, AnAgentThatComesOrGoesForgetsWhoElseHasItsName) {
+  InboxNames names;
+  names.Learn("p", "1", {.agent = "1", .bare_name = "ann"}, 5);
+  names.Learn("p", "2", {.agent = "2", .bare_name = "bob"}, 5);
+  names.Learn("q", "3", {.agent = "3", .bare_name = "ann"}, 5);
+  names.Changed("p", "4", "ann", 6);
+  EXPECT_FALSE(names.Find("p", "1").has_value());
+  EXPECT_TRUE(names.Find("p", "2").has_value());
+  EXPECT_TRUE(names.Find("q", "3").has_value());
 }
 
 TEST(InboxNamesTest, MemoryIsBounded) {

@@ -115,8 +115,8 @@ void MailTest::RegisterAll(const std::vector<NewAgent>& agents) {
                                         .last_seen = agent.last_seen},
                                        hash));
       }
-      storage_->inbox_names().Registered(agent.project, agent.id,
-                                         agent.name.empty() ? agent.id : agent.name, 0);
+      storage_->inbox_names().Changed(agent.project, agent.id,
+                                      agent.name.empty() ? agent.id : agent.name, 0);
       for (const std::string& contact : agent.contacts) {
         IL_TRY_VOID(store::AddContact(tx, agent.id, contact, {}));
       }
@@ -126,7 +126,11 @@ void MailTest::RegisterAll(const std::vector<NewAgent>& agents) {
 }
 
 void MailTest::Deregister(std::string_view id) {
-  Write([&](db::Transaction& tx) { return store::SetDeregistered(tx, id, {1}); });
+  Write([&](db::Transaction& tx) -> Result<void> {
+    IL_TRY(const auto agent, store::FindCard(tx.connection(), id));
+    storage_->inbox_names().Changed(agent->project, id, agent->name, 0);
+    return store::SetDeregistered(tx, id, {1});
+  });
 }
 
 MailTest::Texts MailTest::Rows(const db::Sql& sql, const std::vector<db::Value>& values) {

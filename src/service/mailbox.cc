@@ -25,7 +25,7 @@ struct InboxAsked {
 struct InboxRead {
   std::optional<domain::InboxEnd> end;
   InboxNames::Boxes boxes;
-  bool by_name = false;
+  bool may_change = false;
 };
 
 Result<InboxRead> ReadInboxNow(db::Connection& connection, AddressBook& book,
@@ -41,7 +41,7 @@ Result<InboxRead> ReadInboxNow(db::Connection& connection, AddressBook& book,
            book.OwnerOf(connection, query.project, query.agent, asked.now));
     query.agent = std::move(owner.agent);
     query.also = std::move(owner.also);
-    read.by_name = owner.by_name;
+    read.may_change = owner.may_change;
   }
   IL_TRY(read.end, store::ReadInbox(connection, query, sink));
   read.boxes = {.agent = query.agent, .bare_name = query.also ? query.also->name : ""};
@@ -79,7 +79,7 @@ Mailbox::Awaitable<void> Mailbox::ReadInbox(domain::InboxQuery query, Sink sink)
   if (!found.end || !query.project) co_return Result<void>();
   const std::string& project = *query.project;
   const InboxNames::Boxes& boxes = found.boxes;
-  if (!known && !found.by_name) names.Learn(project, query.agent, boxes, found.end->seen);
+  if (!known && !found.may_change) names.Learn(project, query.agent, boxes, found.end->seen);
   marks.Learn(project, boxes.agent, *found.end);
   if (!boxes.bare_name.empty()) marks.Learn(project, boxes.bare_name, *found.end);
   co_return Result<void>();

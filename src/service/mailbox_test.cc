@@ -116,6 +116,29 @@ TEST_F(PollingTest, MailUnderABareNameIsReadWithTheAgentsOwnAndThenKnown) {
   EXPECT_EQ(ReadsOf(own->cursor), 1U);
 }
 
+TEST_F(PollingTest, MailUnderABareNameIsInOneInboxWhoeverComesAndGoes) {
+  const auto inbox = [this](const std::string& id) {
+    return ReadInbox({.project = "p", .agent = id, .limit = 9});
+  };
+  ASSERT_TRUE(SendTo("ann", "m1").ok());
+  Register({.id = "a", .name = "ann", .last_seen = clock_.Now()});
+  EXPECT_THAT(inbox("a"), ElementsAre("m1"));
+  Register({.id = "b", .name = "ann", .last_seen = clock_.Now()});
+  EXPECT_THAT(inbox("a"), ElementsAre("m1"));
+  EXPECT_THAT(inbox("b"), IsEmpty());
+  clock_.Advance(std::chrono::minutes(6));
+  Register({.id = "c", .name = "ann", .last_seen = clock_.Now()});
+  EXPECT_THAT(inbox("a"), IsEmpty());
+  EXPECT_THAT(inbox("b"), IsEmpty());
+  EXPECT_THAT(inbox("c"), ElementsAre("m1"));
+  Deregister("a");
+  Deregister("b");
+  EXPECT_THAT(inbox("c"), ElementsAre("m1"));
+  Deregister("c");
+  EXPECT_THAT(inbox("c"), IsEmpty());
+  EXPECT_THAT(inbox("ann"), ElementsAre("m1"));
+}
+
 TEST_F(PollingTest, AnInboxByNameIsAlwaysRead) {
   const auto by_name = [this] { return ReadInbox({.project = "p", .agent = "ann", .limit = 9}); };
   ASSERT_TRUE(SendTo("ann", "m1").ok());

@@ -95,7 +95,7 @@ class Storage {
   InboxMarks& inboxes() { return inboxes_; }
   // Whether that may be answered: not for a database that was removed or replaced.
   bool in_place() const { return !overwritten_ && (!in_place_ || in_place_()); }
-  // Every registration of an agent must tell it.
+  // Every registration and deregistration of an agent must tell it.
   InboxNames& inbox_names() { return inbox_names_; }
 
   // When agents were last seen, beyond what is stored.
