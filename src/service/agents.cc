@@ -164,8 +164,20 @@ Result<void> TellNames(db::Transaction& tx, const domain::Agent& agent, InboxNam
   return {};
 }
 
-Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
-                                        const domain::Sightings& sightings, InboxNames& names) {
+// Whether the agent, which is registered, is the only one that its name means.
+Result<bool> HasNameAlone(db::Connection& connection, const domain::Agent& agent) {
+  IL_TRY(const store::TextUse use, store::FindTextUse(connection, agent.name));
+  if (use.is_id) return false;
+  IL_TRY(const auto named, store::FindByName(connection, agent.project, agent.name, 2));
+  return named.size() == 1;
+}
+
+struct Joined {
+  domain::Agent agent;
+  bool took_holds = false;  // that were under its bare name
+};
+Result<Joined> WriteRegistration(db::Transaction& tx, const Draft& draft,
+                                 const domain::Sightings& sightings, InboxNames& names) {
   domain::Agent agent = draft.agent;
   std::optional<db::Blob> shown;
   if (draft.shown_token_hash) shown = Bytes(*draft.shown_token_hash);
@@ -194,7 +206,10 @@ Result<domain::Agent> WriteRegistration(db::Transaction& tx, const Draft& draft,
   IL_TRY_VOID(store::AppendAgentEvent(tx, event_type::kAgentRegistered, agent, agent.last_seen,
                                       store::AgentJson(agent)));
   IL_TRY_VOID(TellNames(tx, agent, names));
-  return agent;
+  IL_TRY(const bool alone, HasNameAlone(tx.connection(), agent));
+  if (!alone) return Joined{.agent = std::move(agent)};
+  IL_TRY(const auto taken, TakeHeldUnderName(tx, agent, agent.last_seen));
+  return Joined{.agent = std::move(agent), .took_holds = !taken.empty()};
 }
 
 bool Wanted(const domain::Agent& agent, const Agents::Filter& filter) {
@@ -286,8 +301,10 @@ awaitable<Result<Agents::Registered>> Agents::Register(Registration registration
   auto write = [this, draft = std::move(draft)](db::Transaction& tx) {
     return WriteRegistration(tx, draft, storage_.signs(), storage_.inbox_names());
   };
-  IL_CO_TRY(domain::Agent agent, co_await AwaitWrite<domain::Agent>(storage_, std::move(write)));
-  co_return Registered{.agent = std::move(agent), .token = std::move(token)};
+  IL_CO_TRY(Joined joined, co_await AwaitWrite<Joined>(storage_, std::move(write)));
+  // Agents that wait for these must look again: they have another holder.
+  if (joined.took_holds && on_left_) on_left_(joined.agent.name, {});
+  co_return Registered{.agent = std::move(joined.agent), .token = std::move(token)};
 }
 
 awaitable<Result<std::string>> Agents::Heartbeat(AgentRef ref, Pulse pulse) {

@@ -40,7 +40,8 @@ struct AgentRef {
 class Agents {
  public:
   // Hears of an agent that goes, by its id, and of the reservations that are released with it; of
-  // one that may have gone, too, with none.
+  // one that may have gone, too, with none; and of a bare name whose reservations are a registered
+  // agent's now.
   using OnLeft =
       std::function<void(const std::string& agent, const std::vector<domain::Reservation>&)>;
 
@@ -70,7 +71,8 @@ class Agents {
     Secret token;  // shown this once; storage has its hash only
   };
   // A new agent, or, when the session has one that may be taken over, that agent with everything
-  // new but its id, its birth and its policies; its old token is then worth nothing. The check and
+  // new but its id, its birth and its policies; its old token is then worth nothing. Reservations
+  // under its bare name become its own, if nobody else has the name. The check and
   // the write are one transaction, so of many that ask at once one wins. kConflict when the session
   // has an active agent.
   boost::asio::awaitable<Result<Registered>> Register(Registration registration);

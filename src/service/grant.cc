@@ -599,6 +599,18 @@ Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string
   return {};
 }
 
+Result<std::vector<Reservation>> TakeHeldUnderName(db::Transaction& tx, const domain::Agent& agent,
+                                                   Timestamp now) {
+  IL_TRY(auto held, store::ListHeldBy(tx.connection(), agent.project, agent.name, now));
+  for (Reservation& one : held) {
+    one.agent = agent.id;
+    IL_TRY_VOID(store::UpdateReservation(tx, one));
+    IL_TRY_VOID(
+        store::AppendReservationEvent(tx, event_type::kReservationTransferred, one, agent.id, now));
+  }
+  return held;
+}
+
 Result<std::vector<Reservation>> ReleaseAllHeldBy(db::Transaction& tx,
                                                   const std::optional<std::string>& project,
                                                   const std::string& agent, Timestamp now) {

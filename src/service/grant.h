@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "db/connection.h"
+#include "domain/agent.h"
 #include "domain/mailbox.h"
 #include "domain/reservation.h"
 #include "glob/budget.h"
@@ -129,6 +130,12 @@ Result<std::vector<domain::Reservation>> UndoGrant(db::Transaction& tx, const Cl
 Result<void> RenewAllHeldBy(db::Transaction& tx, const std::optional<std::string>& project,
                             const std::string& agent, Duration lease, Timestamp now,
                             glob::Budget& budget);
+// Reservations under the bare name of an agent, from before it registered, are its own from now on:
+// the same end, the same fence. Gives those that changed hands. REQUIRES: nobody else is meant by
+// the name.
+Result<std::vector<domain::Reservation>> TakeHeldUnderName(db::Transaction& tx,
+                                                           const domain::Agent& agent,
+                                                           Timestamp now);
 // Ends all of it; gives what it released.
 Result<std::vector<domain::Reservation>> ReleaseAllHeldBy(db::Transaction& tx,
                                                           const std::optional<std::string>& project,

@@ -141,7 +141,7 @@ class Reservations {
   // These reservations are gone; whoever waits for their paths may go on.
   void TellGone(const std::vector<domain::Reservation>& gone);
   // The agent has deregistered, or may have, and these at least were released: its own waits end,
-  // too.
+  // too. Or a bare name, and what was held under it has another holder.
   void TellLeft(std::string_view agent, const std::vector<domain::Reservation>& released);
 
   // Ends every wait with kUnavailable. REQUIRES: before storage is stopped.

@@ -357,6 +357,38 @@ TEST_F(HoldersTest, WhoLeftIsGrantedNothingUntilItRegistersAgain) {
   EXPECT_EQ(Grant(agent.id, "y").agent, agent.id);
 }
 
+TEST_F(HoldersTest, WhatWasReservedUnderABareNameIsTheAgentsOnceItRegisters) {
+  const Reservation held = Grant("ada", "x");
+  const auto elsewhere = Run(reservations_.Reserve(
+      {.project = "q", .agent = "ada", .patterns = {"x"}, .access = Access::kExclusive}));
+  ASSERT_TRUE(elsewhere.ok());
+  auto waiting = BeginWait("bob", "x");
+  const auto join = [this](const std::string& name) {
+    return Run(agents_.Register({.project = "p", .name = name})).value().agent.id;
+  };
+  const std::string ada = join("ada");
+  EXPECT_THAT(LastEvents(1), ElementsAre("reservation.transferred"));
+  const Reservation again = Grant(ada, "x");
+  EXPECT_EQ(again.id, held.id);
+  EXPECT_EQ(again.agent, ada);
+  EXPECT_EQ(again.fence, held.fence) << "nothing was granted anew";
+  EXPECT_EQ(Run(reservations_.ListOfAgent({.agent = "ada", .project = "p", .named_in = "p"}))
+                .value()
+                .size(),
+            1U);
+  const auto conflicts = Run(reservations_.Check({.project = "p", .pattern = "x"})).value();
+  EXPECT_EQ(conflicts.at(0).held_by, "ada");
+  EXPECT_EQ(conflicts.at(0).holder_state, domain::HolderState::kActive);
+  EXPECT_EQ(Run(reservations_.ListOfProject("q")).value().at(0).agent, "ada")
+      << "in another project the name is another one's";
+  // A second agent of the name takes nothing over, and no name takes what is under an id.
+  join("ada");
+  join(ada);
+  EXPECT_EQ(Run(reservations_.ListOfProject("p")).value().at(0).agent, ada);
+  ASSERT_TRUE(Run(reservations_.Release({.id = held.id, .agent = ada})).ok());
+  EXPECT_TRUE(std::holds_alternative<Granted>(waiting.get().value()));
+}
+
 // Both agents are of project p, and work in q too.
 TEST_F(HoldersTest, AgentsThatWaitForEachOtherInTwoProjectsAreFound) {
   const std::string a = Register().id;
@@ -384,8 +416,9 @@ TEST_F(HoldersTest, ForceIsForTheOwnerAndAgainstThoseWhoLeftButNotAgainstTheActi
   };
   EXPECT_EQ(force(held, "b").error().slug(), "holder_active");
   EXPECT_TRUE(force(held, id).ok());
-  ASSERT_TRUE(Run(agents_.Deregister({.id = id})).ok());
-  EXPECT_TRUE(force(Grant(id, "x"), "b").ok());
+  const Reservation kept = Grant(id, "x");
+  ASSERT_TRUE(Run(agents_.Deregister({.id = id, .holds_in = "q"})).ok());
+  EXPECT_TRUE(force(kept, "b").ok());
 }
 
 TEST_F(HoldersTest, ASessionThatStillHoldsFilesIsNotTakenOver) {
