@@ -96,16 +96,18 @@ std::optional<Cursor> NewestIfAhead(const Error& error) {
 }
 
 struct Feed::Parts {
-  Parts(Storage& s, CommitSignal& c, Clock& clock, Logger& log, Options o)
+  Parts(Storage& s, CommitSignal& c, Clock& k, Logger& log, Options o)
       : storage(s),
         commits(c),
+        clock(k),
         options(o),
         hub(std::make_shared<events::Hub>(0)),
-        tail(s, hub, clock, log),
+        tail(s, hub, k, log),
         replays(s, o.replays_max) {}
 
   Storage& storage;
   CommitSignal& commits;
+  Clock& clock;
   const Options options;
   const std::shared_ptr<events::Hub> hub;
   Tail tail;
@@ -118,9 +120,12 @@ struct Feed::Parts {
 // it joins anew, which sets a later through_: a long replay under load ends all the same.
 class Follower::Impl {
  public:
-  Impl(std::shared_ptr<Feed::Parts> feed, FollowRequest request)
+  // Of an agent, `bare_name` is the one whose mail is its own, too. Nothing new comes under it.
+  Impl(std::shared_ptr<Feed::Parts> feed, FollowRequest request,
+       std::optional<std::string> bare_name)
       : feed_(std::move(feed)),
         project_(std::move(request.project)),
+        bare_name_(std::move(bare_name)),
         filter_(request.types),
         outbox_(std::make_shared<Outbox>(
             std::move(request.agent), filter_,
@@ -202,6 +207,7 @@ class Follower::Impl {
                             .after = position_,
                             .through = through_,
                             .recipient = outbox_->agent(),
+                            .or_recipient = bare_name_,
                             .events_max = kReplayEvents,
                             .rows_max = kReplayRows,
                             .bytes_max = kReplayBytes};
@@ -259,6 +265,7 @@ class Follower::Impl {
 
   const std::shared_ptr<Feed::Parts> feed_;
   const std::string project_;
+  const std::optional<std::string> bare_name_;
   events::TypeFilter filter_;
   const std::shared_ptr<Outbox> outbox_;
   Cursor position_ = 0;        // all up to here has been handed out, or was left out
@@ -305,19 +312,22 @@ awaitable<Result<std::unique_ptr<Follower>>> Feed::Follow(FollowRequest request)
   const std::shared_ptr<Parts> parts = parts_;
   IL_CO_TRY_VOID(CheckTypes(request.types));
   std::optional<Cursor> since = request.since;
+  std::optional<std::string> bare_name;
   if (since) {
     since = std::max<Cursor>(*since, 0);
-    auto check = [parts, cursor = *since](Storage::Done done) {
-      return parts->storage.Read(
-          [cursor](db::Connection& connection) -> Result<void> {
-            IL_TRY_VOID(store::RefuseExpired(connection, cursor));
-            return store::RefuseAhead(connection, cursor);
-          },
-          std::move(done));
+    using Name = std::optional<std::string>;
+    auto check = [parts, cursor = *since, project = request.project,
+                  agent = request.agent](db::Connection& connection) -> Result<Name> {
+      IL_TRY_VOID(store::RefuseExpired(connection, cursor));
+      IL_TRY_VOID(store::RefuseAhead(connection, cursor));
+      if (!agent) return Name();
+      IL_TRY(auto owner,
+             parts->storage.addresses().OwnerOf(connection, project, *agent, parts->clock.Now()));
+      return owner.also ? Name(std::move(owner.also->name)) : Name();
     };
-    IL_CO_TRY_VOID(co_await Await<void>(std::move(check)));
+    IL_CO_TRY(bare_name, co_await AwaitRead<Name>(parts->storage, std::move(check)));
   }
-  auto impl = std::make_unique<Follower::Impl>(parts, std::move(request));
+  auto impl = std::make_unique<Follower::Impl>(parts, std::move(request), std::move(bare_name));
   IL_CO_TRY_VOID(impl->Check(impl->filter()));
   if (!impl->Join(since).ok()) co_return TooLate();
   co_return std::make_unique<Follower>(std::move(impl));

@@ -31,8 +31,9 @@ using events::Frame;
 // What to follow.
 struct FollowRequest {
   std::string project;  // exactly this one; "" is a project like any other
-  // All of the project's events; of message.created only those whose recipient it is, and those
-  // name it as `agent`. Nothing: all events as the log has them.
+  // The id of an agent, for all of the project's events; of message.created only those whose
+  // recipient it is, and those name it as `agent`. A replay also has the mail under its bare name
+  // (AddressBook::OwnerOf). Nothing: all events as the log has them.
   std::optional<std::string> agent = {};
   // Everything after it, then live; 0 = from the oldest event kept. Nothing: only what is new.
   std::optional<domain::Cursor> since = {};

@@ -8,11 +8,13 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <future>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "service/feed_fixture.h"
+#include "store/agents.h"
 #include "store/message_row.h"
 
 namespace interlock::service {
@@ -20,6 +22,7 @@ namespace {
 
 namespace asio = boost::asio;
 using domain::Cursor;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -123,6 +126,33 @@ TEST_F(FeedTest, AnAgentHearsOfItsOwnMessagesInReplayAsLive) {
   const auto again = Follow({.project = "p", .agent = "a", .since = 4});
   EXPECT_EQ(*Run(again->Next()).value().at(0), *live[0]) << "replayed as it was live";
   EXPECT_THAT(Take(*whole, 2), ElementsAre(4, 5));
+}
+
+TEST_F(FeedTest, AReplayHasTheMailUnderTheBareNameOfTheAgent) {
+  Open();
+  ASSERT_TRUE(Write(SendTo({"ann"})).ok());
+  ASSERT_TRUE(Write(SendTo({"ann", "a"})).ok());
+  ASSERT_TRUE(Write(SendTo({"b"})).ok());
+  for (const std::string id : {"a", "b"}) {
+    ASSERT_TRUE(Write([&](db::Transaction& tx) {
+                  return store::InsertAgent(tx,
+                                            {.id = id,
+                                             .project = "p",
+                                             .session_id = id,
+                                             .name = id == "a" ? "ann" : "bob",
+                                             .last_seen = clock_.Now()},
+                                            std::as_bytes(std::span(id)));
+                }).ok());
+  }
+  AppendMany(1, "p");
+  const auto a = Follow({.project = "p", .agent = "a", .since = 0});
+  const auto frames = Run(a->Next()).value();
+  ASSERT_EQ(frames.size(), 3U);
+  EXPECT_THAT(*frames[0], AllOf(HasSubstr(R"("cursor":1,)"), HasSubstr(R"("agent":"a",)")));
+  EXPECT_EQ(CursorOf(frames[1]), 2) << "once";
+  EXPECT_EQ(CursorOf(frames[2]), 4);
+  const auto b = Follow({.project = "p", .agent = "b", .since = 0});
+  EXPECT_THAT(Take(*b, 2), ElementsAre(3, 4));
 }
 
 TEST_F(FeedTest, TypesAreFilteredInReplayAndLiveAndCanBeChanged) {

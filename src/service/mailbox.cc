@@ -129,7 +129,10 @@ Mailbox::Awaitable<std::vector<domain::ThreadSummary>> Mailbox::ListThreads(
     auto list = [this, query = std::move(query),
                  now = clock_.Now()](db::Connection& connection) -> Result<Threads> {
       domain::ThreadsQuery by_id = query;
-      IL_TRY(by_id.agent, storage_.addresses().IdOf(connection, query.project, query.agent, now));
+      IL_TRY(AddressBook::Owner owner,
+             storage_.addresses().OwnerOf(connection, query.project, query.agent, now));
+      by_id.agent = std::move(owner.agent);
+      if (owner.also) by_id.or_name = std::move(owner.also->name);
       return store::ListThreads(connection, by_id);
     };
     return storage_.Read<Threads>(std::move(list), std::move(done));

@@ -32,7 +32,7 @@ class Mailbox {
 
   // An `agent` here is an id or a name, which means an agent as AddressBook says; kConflict
   // (ambiguous_recipient). What was stored under the name of an agent before it registered is in
-  // its inbox, too.
+  // its inbox and among its threads, too.
   Awaitable<void> ReadInbox(domain::InboxQuery query, Sink sink);
   Awaitable<domain::InboxCounts> CountInbox(std::string project, std::string agent);
   Awaitable<void> ReadStaleAcks(domain::StaleAcksQuery query, Sink sink);

@@ -39,8 +39,8 @@ constexpr db::Sql kReadOfProject =
 // events_of_project; inbox's primary key.
 constexpr db::Sql kReadOfAgent =
     "SELECT " IL_EVENT_COLUMNS
-    ", i.agent FROM events AS e "
-    "LEFT JOIN inbox AS i ON i.project = e.project AND i.agent = ?5 AND i.cursor = e.cursor "
+    ", (SELECT 1 FROM inbox AS i WHERE i.project = e.project AND i.agent IN (?5, ?6) "
+    "AND i.cursor = e.cursor) FROM events AS e "
     "WHERE e.project = ?1 AND e.cursor > ?2 AND e.cursor <= ?3 ORDER BY e.cursor LIMIT ?4";
 
 // events' primary key; messages' primary key.
@@ -141,7 +141,7 @@ Result<void> ReadRows(db::Connection& connection, const EventQuery& query, Colle
   const domain::Cursor after = into.reached();
   if (query.recipient) {
     IL_TRY_VOID(connection.ForEach(kReadOfAgent, add, query.project, after, query.through, limit,
-                                   query.recipient));
+                                   query.recipient, query.or_recipient));
   } else if (query.project) {
     IL_TRY_VOID(
         connection.ForEach(kReadOfProject, add, query.project, after, query.through, limit));

@@ -161,6 +161,8 @@ TEST_F(EventsTest, AnAgentHearsOfItsOwnMessagesOnlyAndOfAllElse) {
   EXPECT_THAT(Cursors({.project = "p", .recipient = "a"}), ElementsAre(1, 2, 3, 5));
   EXPECT_THAT(Cursors({.project = "p", .recipient = "b"}), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(Cursors({.project = "p", .recipient = "c"}), ElementsAre(1, 4, 5));
+  EXPECT_THAT(Cursors({.project = "p", .recipient = "c", .or_recipient = "a"}),
+              ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(Cursors({.project = "p"}), ElementsAre(1, 2, 3, 4, 5));
 }
 

@@ -22,13 +22,26 @@ constexpr db::Sql kListThreads =
     "ORDER BY t.last_cursor DESC LIMIT ?4) AS n "
     "JOIN messages AS m ON m.cursor = n.last_cursor ORDER BY n.last_cursor DESC";
 
+// As kListThreads, for the threads of an agent (?2) and of a bare name (?5), merged by thread.
+constexpr db::Sql kListThreadsOfBoth =
+    "SELECT n.thread_id, n.last_cursor, n.message_count, m.sender, m.body, m.created_at "
+    "FROM (SELECT t.thread_id, max(t.last_cursor) AS last_cursor, "
+    "sum(t.message_count) AS message_count "
+    "FROM thread_members AS a CROSS JOIN thread_members AS t "
+    "WHERE a.project = ?1 AND a.agent IN (?2, ?5) AND t.project = a.project "
+    "AND t.agent = a.agent AND t.thread_id = a.thread_id "
+    "GROUP BY t.thread_id HAVING max(t.last_cursor) < ?3 "
+    "ORDER BY max(t.last_cursor) DESC LIMIT ?4) AS n "
+    "JOIN messages AS m ON m.cursor = n.last_cursor ORDER BY n.last_cursor DESC";
+
 // messages_of_thread, as a range in its order.
 constexpr db::Sql kReadThread = "SELECT " IL_MESSAGE_COLUMNS
                                 " FROM messages AS m "
                                 "WHERE m.project = ?1 AND m.thread_id = ?2 AND m.cursor > ?3 "
                                 "ORDER BY m.cursor LIMIT ?4";
 
-constexpr db::NamedSql kStatements[] = {IL_SQL(kListThreads), IL_SQL(kReadThread)};
+constexpr db::NamedSql kStatements[] = {IL_SQL(kListThreads), IL_SQL(kListThreadsOfBoth),
+                                        IL_SQL(kReadThread)};
 
 std::string_view Beginning(std::string_view body) {
   if (body.size() <= kLastBodyBytesMax) return body;
@@ -47,17 +60,21 @@ Result<std::vector<domain::ThreadSummary>> ListThreads(db::Connection& connectio
   IL_TRY_VOID(RefuseAhead(connection, query.before.value_or(0)));
   std::vector<domain::ThreadSummary> threads;
   const domain::Cursor before = query.before.value_or(std::numeric_limits<domain::Cursor>::max());
-  IL_TRY_VOID(connection.ForEach(
-      kListThreads,
-      [&threads](const db::Row& row) {
-        threads.push_back({.thread_id = row.String(0),
-                           .last_cursor = row.Int(1),
-                           .message_count = row.Int(2),
-                           .last_from = row.String(3),
-                           .last_body = std::string(Beginning(row.Text(4))),
-                           .last_at = {row.Int(5)}});
-      },
-      query.project, query.agent, before, query.limit));
+  const auto take = [&threads](const db::Row& row) {
+    threads.push_back({.thread_id = row.String(0),
+                       .last_cursor = row.Int(1),
+                       .message_count = row.Int(2),
+                       .last_from = row.String(3),
+                       .last_body = std::string(Beginning(row.Text(4))),
+                       .last_at = {row.Int(5)}});
+  };
+  if (query.or_name) {
+    IL_TRY_VOID(connection.ForEach(kListThreadsOfBoth, take, query.project, query.agent, before,
+                                   query.limit, *query.or_name));
+  } else {
+    IL_TRY_VOID(
+        connection.ForEach(kListThreads, take, query.project, query.agent, before, query.limit));
+  }
   return threads;
 }
 

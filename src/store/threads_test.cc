@@ -48,6 +48,21 @@ TEST_F(ThreadsTest, SenderAndEveryRecipientHaveTheThread) {
   EXPECT_THAT(Names({.project = "p", .agent = "nobody"}), IsEmpty());
 }
 
+TEST_F(ThreadsTest, ThreadsOfAnAgentAndOfItsBareNameAreMerged) {
+  Post("old", "", {.to = {"ann"}});
+  Post("both", "first", {.to = {"ann"}});
+  Post("new", "", {.to = {"a"}});
+  Post("both", "second", {.to = {"a"}});
+  Post("other", "", {.to = {"b"}});
+  const domain::ThreadsQuery query = {.project = "p", .agent = "a", .or_name = "ann"};
+  EXPECT_THAT(Names(query), ElementsAre("both", "new", "old"));
+  const auto both = Of(query).at(0);
+  EXPECT_EQ(both.message_count, 2);
+  EXPECT_EQ(both.last_body, "second");
+  EXPECT_THAT(Names({.project = "p", .agent = "a", .or_name = "ann", .before = 4, .limit = 1}),
+              ElementsAre("new"));
+}
+
 TEST_F(ThreadsTest, AMemberSeesOnlyWhatReachedIt) {
   Post("t", "to both", {.to = {"a", "b"}});
   Post("t", "to b alone", {.to = {"b"}});

@@ -175,6 +175,34 @@ TEST_F(AddressTest, ReservationsAreHeldByTheAgentThatTheNameMeans) {
   EXPECT_EQ(Ask("DELETE", path, "", "X-Agent-ID: bob\r\n").status, 200);
 }
 
+TEST_F(AddressTest, ThreadsUnderABareNameAreTheAgentsToo) {
+  const auto send = [this](const std::string& to, const std::string& thread) {
+    EXPECT_EQ(Send(to, R"(,"thread_id":")" + thread + "\"").status, 200);
+  };
+  const auto threads = [this](const std::string& agent, const std::string& more = "") {
+    std::string text;
+    const json::Value page = Get("/api/threads?project=p&agent=" + agent + more);
+    for (const json::Value& thread : page.at("threads").get_array()) {
+      text += Text(thread, "thread_id") + json::Write(thread.at("message_count")) + " ";
+    }
+    return text;
+  };
+  send("ann", "old");
+  send("ann", "both");
+  const std::string ann = Register("p", "ann");
+  Register("p", "bob");
+  send("ann", "both");
+  send(ann, "new");
+  send("bob", "other");
+  for (const std::string& agent : {ann, std::string("ann")}) {
+    EXPECT_EQ(threads(agent), "new1 both2 old1 ");
+    EXPECT_EQ(threads(agent, "&limit=2"), "new1 both2 ");
+  }
+  const json::Value page = Get("/api/threads?project=p&limit=2&agent=" + ann);
+  EXPECT_EQ(threads(ann, "&cursor=" + json::Write(page.at("cursor"))), "old1 ");
+  EXPECT_EQ(threads("bob"), "other1 ");
+}
+
 TEST_F(AddressTest, MailUnderABareNameComesToTheAgentThatRegistersUnderIt) {
   EXPECT_EQ(Send("ann", R"(,"id":"m1","ack_required":true)").status, 200);
   EXPECT_EQ(Send("ann", R"(,"id":"m2")").status, 200);
