@@ -157,7 +157,7 @@ Error TaskDone(const Plan& task) {
       .WithSlug("task_done");
 }
 
-// Whoever has a task.
+// The agent that works on a task.
 struct Holder {
   std::string agent;  // its id; the text of the task when it means nobody; empty = nobody has it
   std::string name = {};  // of an agent that is registered in the project
