@@ -27,7 +27,7 @@ class Dispatcher final : public http::RequestHandler {
   // Both must outlive it.
   Dispatcher(const RouteTable& table, App& app) : table_(table), app_(app) {}
 
-  boost::asio::awaitable<Response> Answer(http::Request& request) override;
+  boost::asio::awaitable<Response> Answer(http::Request& sent) override;
   void OnRefusal(int status) override;
 
  private:

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/request.h"
 #include "api/message_schemas.h"
+#include "api/request.h"
 #include "http/message.h"
 #include "json/parse.h"
 #include "json/value.h"

@@ -277,9 +277,8 @@ awaitable<Result<Response>> GetCheck(App& app, Request& request) {
   if (question.pattern.empty()) co_return MissingField("pattern", "?pattern=src/*.cc");
   question.project = *std::move(request.project);
   question.literal = request.QueryBool("literal").value_or(false);
-  question.access = request.QueryBool("exclusive").value_or(true)
-                        ? domain::Access::kExclusive
-                        : domain::Access::kShared;
+  question.access = request.QueryBool("exclusive").value_or(true) ? domain::Access::kExclusive
+                                                                  : domain::Access::kShared;
   question.except_agent = request.Query("agent");
   if (question.except_agent.empty()) question.except_agent = request.caller.agent;
   IL_CO_TRY(const auto conflicts, co_await app.reservations.Check(std::move(question)));

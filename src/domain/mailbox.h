@@ -122,7 +122,7 @@ struct ThreadsQuery {
   std::string project;
   std::string agent;
   std::optional<std::string> or_name = {};  // threads under this name are the agent's, too
-  std::optional<Cursor> before = {};  // nothing = from the newest
+  std::optional<Cursor> before = {};        // nothing = from the newest
   std::int64_t limit = 0;
 };
 

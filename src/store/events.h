@@ -48,7 +48,7 @@ struct EventQuery {
   domain::Cursor through = std::numeric_limits<domain::Cursor>::max();
   // Given: of message.created only those that this agent received. REQUIRES: a project.
   std::optional<std::string> recipient = {};
-  std::optional<std::string> or_recipient = {};  // those under this name, too
+  std::optional<std::string> or_recipient = {};                // those under this name, too
   std::function<bool(std::string_view type)> wants = nullptr;  // null = every type
   std::size_t events_max = 100;
   std::size_t rows_max = 10'000;  // looked at, wanted or not
