@@ -207,7 +207,8 @@ class PatternBuilder {
     const std::vector<LexemeSpan> all = SplitAtSlashes(sequence);
     if (all.size() > 1 && all.front().empty()) {
       return Error(Errc::kAbsolutePattern,
-                   "patterns are relative to the project's root; drop the leading /");
+                   "patterns are relative to the project's root: write the path from there, "
+                   "as in src/a.cc");
     }
     std::vector<LexemeSpan> kept;
     for (const LexemeSpan segment : all) {

@@ -92,8 +92,8 @@ Result<std::string> AddressBook::IdOf(db::Connection& connection, Project projec
 
 Result<bool> AddressBook::IsName(db::Connection& connection, const std::string& text) {
   if (text.empty() || Remembers(text)) return false;
-  IL_TRY(store::TextUse use, store::FindTextUse(connection, text));
-  if (use.is_id) Remember(text, std::move(use.project));
+  IL_TRY(const store::TextUse use, store::FindTextUse(connection, text));
+  if (use.is_id) Remember(text, use.project);
   return !use.is_id && use.is_name;
 }
 
@@ -128,10 +128,10 @@ std::optional<std::string> AddressBook::ProjectIfRemembered(const std::string& i
   return found->second;
 }
 
-void AddressBook::Remember(std::string id, std::string project) {
+void AddressBook::Remember(const std::string& id, const std::string& project) {
   MutexLock lock(mutex_);
   if (ids_.size() >= options_.ids_max) ids_.clear();
-  ids_.try_emplace(std::move(id), std::move(project));
+  ids_.try_emplace(id, project);
 }
 
 }  // namespace interlock::service

@@ -86,7 +86,7 @@ class AddressBook {
   Result<Named> FindAll(db::Connection& connection, Project project, std::string_view name,
                         Timestamp now);
   bool Remembers(const std::string& id) IL_EXCLUDES(mutex_);
-  void Remember(std::string id, std::string project) IL_EXCLUDES(mutex_);
+  void Remember(const std::string& id, const std::string& project) IL_EXCLUDES(mutex_);
 
   const Options options_;
   const domain::Sightings& sightings_;
