@@ -27,7 +27,7 @@ class Storage;
 struct AgentRef {
   std::string id;  // or its name, as AddressBook says; kConflict (ambiguous_recipient)
   std::optional<std::string> project = {};  // nothing = every project
-  // Where the reservations are that a change of the agent reaches; nothing = wherever they are.
+  // A change of the agent reaches its reservations in this project only; nothing = in all projects.
   std::optional<std::string> holds_in = {};
 };
 

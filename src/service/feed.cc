@@ -120,7 +120,7 @@ struct Feed::Parts {
 // it joins anew, which sets a later through_: a long replay under load ends all the same.
 class Follower::Impl {
  public:
-  // Of an agent, `bare_name` is the one whose mail is its own, too. Nothing new comes under it.
+  // `bare_name`: mail under this text belongs to the agent, too. No new mail is stored under it.
   Impl(std::shared_ptr<Feed::Parts> feed, FollowRequest request,
        std::optional<std::string> bare_name)
       : feed_(std::move(feed)),
